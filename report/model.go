@@ -1,0 +1,131 @@
+// Package report turns decisions into what people and programs read: one
+// model, and a writer for each format. It does no I/O beyond the writer it is
+// given.
+package report
+
+import (
+	"time"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// APIVersion of the report's JSON form, on which scripts rely.
+const APIVersion = "report.holdfast.io/v1alpha1"
+
+// Report is one scan. Its JSON form is the contract of `-o json`.
+type Report struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Generated  time.Time `json:"generated"`
+	// Version of the binary that made it.
+	Version  string    `json:"version"`
+	Clusters []Cluster `json:"clusters"`
+	Findings []Finding `json:"findings"`
+	Summary  Summary   `json:"summary"`
+	// Problems are what the scan itself met: objects that could not be read,
+	// owners whose cloud could not be reached.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Cluster is one cluster that was looked at.
+type Cluster struct {
+	Namespace    string     `json:"namespace"`
+	Name         string     `json:"name"`
+	Provider     string     `json:"provider"`
+	Scope        string     `json:"scope"`
+	SnapshotTime *time.Time `json:"snapshotTime"`
+	Coverage     Coverage   `json:"coverage"`
+	// Owners lists the owners looked at, with their resources that are in
+	// sync, for wide output.
+	Owners []Owner `json:"owners,omitempty"`
+}
+
+// Owner is one infrastructure object that was looked at.
+type Owner struct {
+	providers.OwnerRef
+	Pool string `json:"pool,omitempty"`
+	// InSync are resources with nothing to say about.
+	InSync []detector.ResourceRef `json:"inSync,omitempty"`
+}
+
+// Coverage counts wanted fields that were and were not compared; Ratio is
+// checked/(checked+notChecked), 1 when nothing was wanted.
+type Coverage struct {
+	Checked    int     `json:"checked"`
+	NotChecked int     `json:"notChecked"`
+	Ratio      float64 `json:"ratio"`
+}
+
+// Finding is one decision.
+type Finding struct {
+	Fingerprint string               `json:"fingerprint"`
+	Cluster     detector.ClusterRef  `json:"cluster"`
+	Owner       providers.OwnerRef   `json:"owner"`
+	Pool        string               `json:"pool,omitempty"`
+	Resource    detector.ResourceRef `json:"resource"`
+	Status      detector.Status      `json:"status"`
+	Severity    policies.Severity    `json:"severity"`
+	Action      policies.Action      `json:"action"`
+	Rule        string               `json:"rule"`
+	RuleAt      *policies.Position   `json:"ruleAt,omitempty"`
+	Reason      string               `json:"reason"`
+	BlockedBy   []string             `json:"blockedBy"`
+	Blocks      []Block              `json:"blocks,omitempty"`
+	Ignored     *Ignored             `json:"ignored"`
+	Diffs       []Diff               `json:"diffs"`
+	Warnings    []string             `json:"warnings,omitempty"`
+	FirstSeen   *time.Time           `json:"firstSeen"`
+	// Since compares with a previous report: new, or unchanged; empty where
+	// no previous report was given.
+	Since string `json:"since,omitempty"`
+}
+
+// Block is one gate that holds an action back.
+type Block struct {
+	By     string     `json:"by"`
+	Detail string     `json:"detail"`
+	Until  *time.Time `json:"until,omitempty"`
+}
+
+// Ignored says what silenced a finding.
+type Ignored struct {
+	By        string     `json:"by"`
+	Reason    string     `json:"reason"`
+	ExpiresAt *time.Time `json:"expiresAt"`
+}
+
+// Diff is one differing value.
+type Diff struct {
+	Path      string            `json:"path"`
+	Want      providers.Value   `json:"want"`
+	Have      providers.Value   `json:"have"`
+	Type      detector.DiffType `json:"type"`
+	Sensitive bool              `json:"sensitive"`
+	Adopted   bool              `json:"adopted,omitempty"`
+}
+
+// Problem is something the scan met that is no drift.
+type Problem struct {
+	Cluster *detector.ClusterRef `json:"cluster,omitempty"`
+	Object  string               `json:"object,omitempty"`
+	Reason  string               `json:"reason"`
+	Message string               `json:"message"`
+}
+
+// Summary counts.
+type Summary struct {
+	Owners       int                       `json:"owners"`
+	Checked      int                       `json:"checked"`
+	Drifted      int                       `json:"drifted"`
+	Missing      int                       `json:"missing"`
+	Unexpected   int                       `json:"unexpected"`
+	NotChecked   int                       `json:"notChecked"`
+	Unknown      int                       `json:"unknown"`
+	Ignored      int                       `json:"ignored"`
+	Foreign      int                       `json:"foreign"`
+	BySeverity   map[policies.Severity]int `json:"bySeverity"`
+	WouldPatch   int                       `json:"wouldPatch"`
+	WouldReplace int                       `json:"wouldReplace"`
+}

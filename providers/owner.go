@@ -34,9 +34,8 @@ type Owner struct {
 	Infra client.Object
 	// InfraCluster is the Cluster's infrastructure object, nil if not found.
 	InfraCluster client.Object
-	// Siblings are the other infrastructure objects of the same cluster that
-	// belong to this provider, ordered by kind and name; an AWSCluster's
-	// machines among them.
+	// Siblings are all infrastructure objects of the same cluster, the owner
+	// itself among them, ordered by kind and name.
 	Siblings []client.Object
 	// Related are the provider's other objects that the owner may refer to:
 	// templates, VSphereVMs, failure domains, deployment zones, identities.

@@ -14,6 +14,9 @@ import (
 // APIVersion of the report's JSON form, on which scripts rely.
 const APIVersion = "report.holdfast.io/v1alpha1"
 
+// Kind of the report, beside its APIVersion.
+const Kind = "DriftReport"
+
 // Report is one scan. Its JSON form is the contract of `-o json`.
 type Report struct {
 	APIVersion string    `json:"apiVersion"`
@@ -27,6 +30,25 @@ type Report struct {
 	// Problems are what the scan itself met: objects that could not be read,
 	// owners whose cloud could not be reached.
 	Problems []Problem `json:"problems,omitempty"`
+	// Compared is nil unless a previous report was given.
+	Compared *Comparison `json:"compared,omitempty"`
+}
+
+// Comparison says what became of a previous report's findings.
+type Comparison struct {
+	// Previous is when the previous report was made.
+	Previous time.Time `json:"previous"`
+	// New and Unchanged count the listed findings by their Since.
+	New       int `json:"new"`
+	Unchanged int `json:"unchanged"`
+	// Resolved are findings of the previous report that were looked for again
+	// and are gone.
+	Resolved []Finding `json:"resolved"`
+	// Unverified are findings of the previous report that are not among the
+	// present ones and were not looked for either: their owner was not part
+	// of this scan, or their resource could not be read. They are not
+	// resolved.
+	Unverified []Finding `json:"unverified"`
 }
 
 // Cluster is one cluster that was looked at.
@@ -46,6 +68,9 @@ type Cluster struct {
 type Owner struct {
 	providers.OwnerRef
 	Pool string `json:"pool,omitempty"`
+	// Source is the file and line that the object was read from, as
+	// providers.Owner gives it; empty for the API server.
+	Source string `json:"source,omitempty"`
 	// InSync are resources with nothing to say about.
 	InSync []detector.ResourceRef `json:"inSync,omitempty"`
 }
@@ -69,6 +94,7 @@ type Finding struct {
 	Severity    policies.Severity    `json:"severity"`
 	Action      policies.Action      `json:"action"`
 	Rule        string               `json:"rule"`
+	Policy      string               `json:"policy,omitempty"`
 	RuleAt      *policies.Position   `json:"ruleAt,omitempty"`
 	Reason      string               `json:"reason"`
 	BlockedBy   []string             `json:"blockedBy"`
@@ -79,7 +105,32 @@ type Finding struct {
 	FirstSeen   *time.Time           `json:"firstSeen"`
 	// Since compares with a previous report: new, or unchanged; empty where
 	// no previous report was given.
-	Since string `json:"since,omitempty"`
+	Since Since `json:"since,omitempty"`
+}
+
+// Since places a finding against a previous report.
+type Since string
+
+// The places.
+const (
+	SinceNew       Since = "new"
+	SinceUnchanged Since = "unchanged"
+)
+
+// Trouble reports whether the finding is drift that somebody should look at:
+// drifted, missing or unexpected, and not silenced.
+func (f *Finding) Trouble() bool {
+	switch f.Status {
+	case detector.Drifted, detector.Missing, detector.Unexpected:
+		return f.Ignored == nil
+	}
+	return false
+}
+
+// Incomplete reports whether the finding says that something could not be
+// compared, and nobody silenced it.
+func (f *Finding) Incomplete() bool {
+	return f.Ignored == nil && (f.Status == detector.NotChecked || f.Status == detector.Unknown)
 }
 
 // Block is one gate that holds an action back.
@@ -114,18 +165,28 @@ type Problem struct {
 	Message string               `json:"message"`
 }
 
-// Summary counts.
+// Summary counts. Drifted to Unknown count findings, and neither ignored nor
+// foreign ones; Ignored and Foreign count those also where they are not
+// listed.
 type Summary struct {
-	Owners       int                       `json:"owners"`
-	Checked      int                       `json:"checked"`
-	Drifted      int                       `json:"drifted"`
-	Missing      int                       `json:"missing"`
-	Unexpected   int                       `json:"unexpected"`
-	NotChecked   int                       `json:"notChecked"`
-	Unknown      int                       `json:"unknown"`
-	Ignored      int                       `json:"ignored"`
-	Foreign      int                       `json:"foreign"`
-	BySeverity   map[policies.Severity]int `json:"bySeverity"`
-	WouldPatch   int                       `json:"wouldPatch"`
-	WouldReplace int                       `json:"wouldReplace"`
+	// Owners counts the infrastructure objects that were looked at.
+	Owners int `json:"owners"`
+	// Checked counts the resources that got a verdict.
+	Checked    int `json:"checked"`
+	Drifted    int `json:"drifted"`
+	Missing    int `json:"missing"`
+	Unexpected int `json:"unexpected"`
+	NotChecked int `json:"notChecked"`
+	Unknown    int `json:"unknown"`
+	Ignored    int `json:"ignored"`
+	Foreign    int `json:"foreign"`
+	// BySeverity counts drifted, missing and unexpected findings; every
+	// severity has an entry.
+	BySeverity map[policies.Severity]int `json:"bySeverity"`
+	// WouldPatch and WouldReplace count findings by the action that was
+	// decided, whether or not a gate holds it back; Blocked counts those of
+	// them that a gate holds back.
+	WouldPatch   int `json:"wouldPatch"`
+	WouldReplace int `json:"wouldReplace"`
+	Blocked      int `json:"blocked"`
 }

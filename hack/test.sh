@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs every test, having first installed or built what they need: moto as the
+# EC2 that we did not write, a real kube-apiserver and etcd, and a Chromium.
+# Arguments go to go test: hack/test.sh -run TestC27 ./providers/aws
+#
+# Everything is kept in ${HOLDFAST_CACHE:-~/.cache/holdfast}: the first run on
+# a machine takes long (it compiles a Kubernetes), later ones do not.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { printf '\n== %s (%ds)\n' "$1" "$SECONDS" >&2; }
+
+step "moto"
+HOLDFAST_MOTO=$(hack/moto/install.sh)
+step "kube-apiserver, etcd and kubectl"
+KUBEBUILDER_ASSETS=$(hack/kubebox/build.sh)
+step "chromium"
+HOLDFAST_CHROMIUM=$(hack/chromium.sh)
+export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_CHROMIUM
+export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
+
+step "go test"
+if [ $# -eq 0 ]; then set -- ./...; fi
+go test -shuffle=on -timeout 30m "$@"
+step "done"

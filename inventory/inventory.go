@@ -1,0 +1,149 @@
+package inventory
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Inventory is the loaded objects, grouped.
+type Inventory struct {
+	// Clusters are ordered by namespace and name.
+	Clusters []*Cluster
+	// Problems are those of loading and of grouping.
+	Problems []Problem
+}
+
+// Cluster is one Cluster with everything that belongs to it.
+type Cluster struct {
+	Object *clusterv1.Cluster
+	At     Position
+	// Infra is its infrastructure object, nil if there is none yet.
+	Infra client.Object
+	// ControlPlane is its control-plane object, nil if not found.
+	ControlPlane *unstructured.Unstructured
+	// Owners are what providers compare: the infrastructure cluster and the
+	// infrastructure machines, ordered by kind and name.
+	Owners []*Owner
+	// Uncompared are objects that are known and not compared, each with its
+	// reason.
+	Uncompared []Uncompared
+
+	MachineSets         []*clusterv1.MachineSet
+	MachineDeployments  []*clusterv1.MachineDeployment
+	MachineHealthChecks []*clusterv1.MachineHealthCheck
+}
+
+// Key is the Cluster's namespace and name.
+func (c *Cluster) Key() types.NamespacedName { return client.ObjectKeyFromObject(c.Object) }
+
+// Owner is an owner and the provider that knows it.
+type Owner struct {
+	providers.Owner
+	Provider string
+}
+
+// Uncompared is an object whose cloud resources nobody looks at.
+type Uncompared struct {
+	Ref      providers.OwnerRef
+	Provider string // empty if no provider of Holdfast knows the kind
+	Reason   string
+	At       Position
+}
+
+// Selection narrows an inventory.
+type Selection struct {
+	// Namespace, if not empty, is the only one looked at.
+	Namespace string
+	// Clusters, if not empty, are NAMESPACE/NAME patterns (path.Match); a
+	// pattern without a slash is a name in any namespace.
+	Clusters []string
+}
+
+func (s Selection) match(c client.Object) (bool, error) {
+	if s.Namespace != "" && c.GetNamespace() != s.Namespace {
+		return false, nil
+	}
+	if len(s.Clusters) == 0 {
+		return true, nil
+	}
+	for _, pattern := range s.Clusters {
+		ns, name, ok := strings.Cut(pattern, "/")
+		if !ok {
+			ns, name = "*", pattern
+		}
+		a, err1 := path.Match(ns, c.GetNamespace())
+		b, err2 := path.Match(name, c.GetName())
+		if err1 != nil || err2 != nil {
+			return false, fmt.Errorf("cluster pattern %q: want NAMESPACE/NAME, in which * and ? may stand", pattern)
+		}
+		if a && b {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Group makes the inventory of a set. It is pure. A selection that matches no
+// Cluster is an error that names those there are.
+func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
+	g := &grouper{kinds: kinds, set: set, clusters: map[types.NamespacedName]*Cluster{}}
+	inv := &Inventory{Problems: slices.Clone(set.Problems)}
+	var all []string
+	for _, o := range set.of(clusterGK) {
+		all = append(all, o.GetNamespace()+"/"+o.GetName())
+		ok, err := selection.match(o)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			g.skipped(o)
+			continue
+		}
+		c := &Cluster{Object: o.Object.(*clusterv1.Cluster), At: o.At}
+		g.clusters[c.Key()] = c
+		inv.Clusters = append(inv.Clusters, c)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("no Cluster (%s) among the objects: nothing says which machines belong together", clusterGK)
+	case len(inv.Clusters) == 0:
+		return nil, fmt.Errorf("no Cluster matches %s; there are: %s", strings.Join(append(selection.Clusters, selection.Namespace), " "), strings.Join(all, ", "))
+	}
+	for _, c := range inv.Clusters {
+		g.cluster(c)
+	}
+	g.machines()
+	g.strays()
+	for _, c := range inv.Clusters {
+		g.finish(c)
+	}
+	inv.Problems = append(inv.Problems, g.problems...)
+	sortProblems(inv.Problems)
+	return inv, nil
+}
+
+func sortProblems(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return compareText(a.At.File+"\x00"+fmt.Sprintf("%09d", a.At.Line)+a.Object+a.Reason+a.Message,
+			b.At.File+"\x00"+fmt.Sprintf("%09d", b.At.Line)+b.Object+b.Reason+b.Message)
+	})
+}
+
+var (
+	clusterGK           = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}
+	machineGK           = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}
+	machineSetGK        = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineSet"}
+	machineDeploymentGK = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineDeployment"}
+	healthCheckGK       = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineHealthCheck"}
+	machinePoolGK       = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}
+)

@@ -1,0 +1,110 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pageSize is how many objects one list call asks for, as client-go's pager
+// does.
+const pageSize = 500
+
+// FromCluster reads the objects of a management cluster, in one namespace or,
+// where it is empty, in all. It lists in pages and reads nothing but the kinds
+// that are compared or grouped by; Secrets are left to Reader, which gets
+// single ones when an identity needs them. A kind that the cluster does not
+// serve is no error.
+func FromCluster(ctx context.Context, kinds *Kinds, c client.Client, namespace string) (*Set, error) {
+	set := newSet()
+	var errs []error
+	for _, gk := range kinds.live() {
+		gvk, namespaced, err := kinds.served(c.RESTMapper(), gk)
+		switch {
+		case meta.IsNoMatchError(err):
+			continue
+		case err != nil:
+			errs = append(errs, fmt.Errorf("find %s in the management cluster: %w", gk, err))
+			continue
+		}
+		var opts []client.ListOption
+		if namespaced && namespace != "" {
+			opts = append(opts, client.InNamespace(namespace))
+		}
+		if err := list(ctx, kinds, c, set, gvk, opts); err != nil {
+			errs = append(errs, fmt.Errorf("list %s: %w", gk, err))
+		}
+	}
+	if len(errs) > 0 {
+		// An object that was not read would look like one that is gone.
+		return nil, errors.Join(errs...)
+	}
+	return set, nil
+}
+
+// live lists the group-kinds to ask a management cluster for.
+func (k *Kinds) live() []schema.GroupKind {
+	var out []schema.GroupKind
+	for _, gk := range k.read() {
+		if gk.Group != "" { // Secrets and Namespaces are read singly
+			out = append(out, gk)
+		}
+	}
+	for gk := range k.unmodelled {
+		out = append(out, gk)
+	}
+	out = append(out, schema.GroupKind{Group: controlPlaneGroup, Kind: "KubeadmControlPlane"})
+	slices.SortFunc(out, func(a, b schema.GroupKind) int { return compareText(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// served picks the version to list a kind in: the wanted one if the server has
+// it, else another that can be converted.
+func (k *Kinds) served(mapper meta.RESTMapper, gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	mappings, err := mapper.RESTMappings(gk)
+	if err != nil {
+		return schema.GroupVersionKind{}, false, err
+	}
+	hub, typed := k.hub[gk]
+	var found *meta.RESTMapping
+	for _, m := range mappings {
+		switch {
+		case !typed || m.GroupVersionKind == hub:
+			return m.GroupVersionKind, m.Scope.Name() == meta.RESTScopeNameNamespace, nil
+		case found == nil && k.scheme.Recognizes(m.GroupVersionKind):
+			found = m
+		}
+	}
+	if found == nil {
+		return schema.GroupVersionKind{}, false, fmt.Errorf("none of its served versions is known; known: %v", k.versions(gk))
+	}
+	return found.GroupVersionKind, found.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+func list(ctx context.Context, kinds *Kinds, c client.Reader, set *Set, gvk schema.GroupVersionKind, opts []client.ListOption) error {
+	page := &unstructured.UnstructuredList{}
+	for {
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := c.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(page.GetContinue()))...); err != nil {
+			return err
+		}
+		for i := range page.Items {
+			u := &page.Items[i]
+			if _, err := set.store(kinds, u, Position{}); err != nil && !errors.Is(err, errDuplicate) {
+				// One object that cannot be read must not hide the others.
+				set.Problems = append(set.Problems, Problem{
+					Object: describe(u), Reason: "Unreadable", Message: err.Error(),
+				})
+			}
+		}
+		if page.GetContinue() == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package awscluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Options say which cluster to make and how.
+type Options struct {
+	// Manifest is what the user applied; it is changed by Build.
+	Manifest *Manifest
+	// Workers overrides the replicas of MachineDeployments by name.
+	Workers map[string]int32
+	// Edit changes the manifest before anything is made; nil leaves it.
+	Edit func(*Manifest)
+	// Created is when the objects were made. The zero time stands for a day
+	// ago, which is past any creation grace.
+	Created time.Time
+	// Launch makes the instances; nil launches one per RunInstances call, as
+	// CAPA does. A simulator's seeder can stand in where ten thousand calls
+	// would take too long.
+	Launch Launcher
+	// Poll is the pause between looks at something that takes time; zero
+	// stands for 50ms. It does not matter where states change at once.
+	Poll time.Duration
+}
+
+// Environment is a cluster that exists: its objects as they stand in a
+// management cluster, and the clients of the cloud that holds it.
+type Environment struct {
+	Clients
+
+	Cluster          *clusterv1.Cluster
+	AWSCluster       *infrav1.AWSCluster
+	ControlPlane     *controlplanev1.KubeadmControlPlane
+	Deployments      []*clusterv1.MachineDeployment
+	MachineTemplates []*infrav1.AWSMachineTemplate
+	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
+	Sets             []*clusterv1.MachineSet
+	Machines         []*clusterv1.Machine
+	// AWSMachines and Configs are in the order of Machines.
+	AWSMachines []*infrav1.AWSMachine
+	Configs     []*bootstrapv1.KubeadmConfig
+
+	// TargetGroups of the control plane's load balancer, the API server's
+	// first. Empty with a classic one.
+	TargetGroups []TargetGroup
+}
+
+// builder carries what the steps of Build share.
+type builder struct {
+	Clients
+	env      *Environment
+	name     string
+	created  time.Time
+	poll     time.Duration
+	patience time.Duration
+	launch   Launcher
+	// rootDevices are the root device names of the images in use.
+	rootDevices map[string]string
+}
+
+// Build makes the cluster that the options describe. It is not idempotent: a
+// second call makes a second cluster. On an error what was made is left as it
+// is.
+func Build(ctx context.Context, clients Clients, opts Options) (*Environment, error) {
+	m := opts.Manifest
+	if opts.Edit != nil {
+		opts.Edit(m)
+	}
+	for _, d := range m.Deployments {
+		if n, ok := opts.Workers[d.Name]; ok {
+			d.Spec.Replicas = &n
+		}
+	}
+	if err := m.playable(); err != nil {
+		return nil, err
+	}
+	b := &builder{
+		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
+		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
+		env: &Environment{
+			Clients: clients, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
+			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
+		},
+	}
+	if b.created.IsZero() {
+		b.created = time.Now().Add(-24 * time.Hour)
+	}
+	b.created = b.created.UTC().Truncate(time.Second)
+	if b.poll == 0 {
+		b.poll = 50 * time.Millisecond
+	}
+	if b.launch == nil {
+		b.launch = b.runInstances
+	}
+	for _, step := range []func(context.Context) error{
+		b.prerequisites, b.network, b.securityGroups, b.loadBalancer, b.machines,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("build cluster %s: %w", b.name, err)
+		}
+	}
+	b.finish()
+	return b.env, nil
+}
+
+// playable refuses what the builder would otherwise leave out in silence.
+func (m *Manifest) playable() error {
+	spec := &m.AWSCluster.Spec
+	var why string
+	switch {
+	case spec.NetworkSpec.VPC.ID != "":
+		why = "a VPC that exists already"
+	case spec.NetworkSpec.VPC.IPv6 != nil:
+		why = "IPv6"
+	case len(spec.NetworkSpec.Subnets) == 0:
+		why = "generated subnets: list them"
+	case len(spec.NetworkSpec.VPC.SecondaryCidrBlocks) > 0:
+		why = "secondary blocks of the VPC"
+	case spec.Bastion.Enabled:
+		why = "a bastion"
+	case spec.SecondaryControlPlaneLoadBalancer != nil:
+		why = "a second load balancer"
+	case len(spec.NetworkSpec.SecurityGroupOverrides) > 0:
+		why = "security group overrides"
+	case len(spec.ControlPlaneLoadBalancer.Subnets) > 0:
+		why = "subnets of the load balancer"
+	default:
+		return nil
+	}
+	return fmt.Errorf("AWSCluster %s/%s asks for %s, which is not played here", m.AWSCluster.Namespace, m.AWSCluster.Name, why)
+}
+
+// suffix gives the five letters that a generated name ends in: random to the
+// eye, and the same in every run.
+func (b *builder) suffix(of string) string {
+	sum := sha256.Sum256([]byte(b.env.Cluster.Namespace + "/" + b.name + "/" + of))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]
+}
+
+// uid gives an object's UID, the same in every run.
+func (b *builder) uid(kind, name string) types.UID {
+	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(kind+"/"+b.env.Cluster.Namespace+"/"+name)).String())
+}

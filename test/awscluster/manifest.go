@@ -1,0 +1,153 @@
+package awscluster
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// Manifest is one cluster as a user applies it.
+type Manifest struct {
+	Cluster          *clusterv1.Cluster
+	AWSCluster       *infrav1.AWSCluster
+	ControlPlane     *controlplanev1.KubeadmControlPlane
+	Deployments      []*clusterv1.MachineDeployment
+	MachineTemplates []*infrav1.AWSMachineTemplate
+	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
+}
+
+// Scheme has the types that manifests and environments are made of.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err) // a programming error: these types register or the binary is broken
+		}
+	}
+	return s
+}
+
+// Load reads a manifest of several documents. An unknown field, an unknown kind
+// and a second cluster are errors that name the file.
+func Load(files fs.FS, name string) (*Manifest, error) {
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	m, scheme := &Manifest{}, Scheme()
+	docs := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 1; ; n++ {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
+		}
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		if err := m.add(scheme, doc); err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
+		}
+	}
+	if m.Cluster == nil || m.AWSCluster == nil || m.ControlPlane == nil {
+		return nil, fmt.Errorf("%s: needs a Cluster, an AWSCluster and a KubeadmControlPlane", name)
+	}
+	m.setDefaults()
+	return m, nil
+}
+
+func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(doc, &head); err != nil {
+		return err
+	}
+	obj, err := scheme.New(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalStrict(doc, obj); err != nil {
+		return fmt.Errorf("%s: %w", head.Kind, err)
+	}
+	switch o := obj.(type) {
+	case *clusterv1.Cluster:
+		if m.Cluster != nil {
+			return errors.New("a second Cluster: one manifest is one cluster")
+		}
+		m.Cluster = o
+	case *infrav1.AWSCluster:
+		m.AWSCluster = o
+	case *controlplanev1.KubeadmControlPlane:
+		m.ControlPlane = o
+	case *clusterv1.MachineDeployment:
+		m.Deployments = append(m.Deployments, o)
+	case *infrav1.AWSMachineTemplate:
+		m.MachineTemplates = append(m.MachineTemplates, o)
+	case *bootstrapv1.KubeadmConfigTemplate:
+		m.ConfigTemplates = append(m.ConfigTemplates, o)
+	default:
+		return fmt.Errorf("kind %s is not played here", head.Kind)
+	}
+	return nil
+}
+
+// setDefaults does what the webhooks and CRD defaults of CAPA v2.13 do to these
+// objects when they are admitted.
+func (m *Manifest) setDefaults() {
+	m.AWSCluster.Default()
+	lb := m.AWSCluster.Spec.ControlPlaneLoadBalancer
+	if lb.Scheme == nil {
+		scheme := infrav1.ELBSchemeInternetFacing
+		lb.Scheme = &scheme
+	}
+	vpc := &m.AWSCluster.Spec.NetworkSpec.VPC
+	if vpc.AvailabilityZoneUsageLimit == nil {
+		limit := 3
+		vpc.AvailabilityZoneUsageLimit = &limit
+	}
+	if vpc.AvailabilityZoneSelection == nil {
+		selection := infrav1.AZSelectionSchemeOrdered
+		vpc.AvailabilityZoneSelection = &selection
+	}
+	if vpc.SubnetSchema == nil {
+		prefer := infrav1.SubnetSchemaPreferPrivate
+		vpc.SubnetSchema = &prefer
+	}
+	for _, t := range m.MachineTemplates {
+		if o := t.Spec.Template.Spec.InstanceMetadataOptions; o != nil {
+			o.SetDefaults()
+		}
+	}
+}
+
+// machineTemplate finds the template that a reference names.
+func (m *Manifest) machineTemplate(ref clusterv1.ContractVersionedObjectReference) (*infrav1.AWSMachineTemplate, error) {
+	for _, t := range m.MachineTemplates {
+		if t.Name == ref.Name {
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("manifest of %s has no AWSMachineTemplate %s", client.ObjectKeyFromObject(m.Cluster), ref.Name)
+}
+
+// ExampleImage is the image that the example manifests name.
+const ExampleImage = "ami-0f0e1d2c3b4a59687"

@@ -1,0 +1,102 @@
+package awscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/smithy-go"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+)
+
+// assumeRole is the trust policy of EC2 roles.
+const assumeRole = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+
+// prerequisites makes what an account has before CAPA starts: the instance
+// profiles that clusterawsadm makes and the key pair that the user imports.
+// What exists already is left alone. Images must exist.
+func (b *builder) prerequisites(ctx context.Context) error {
+	var profiles, keys, images []string
+	addTo := func(list *[]string, value string) {
+		if value != "" && !slices.Contains(*list, value) {
+			*list = append(*list, value)
+		}
+	}
+	addTo(&keys, aws.ToString(b.env.AWSCluster.Spec.SSHKeyName))
+	for _, t := range b.env.MachineTemplates {
+		spec := &t.Spec.Template.Spec
+		addTo(&profiles, spec.IAMInstanceProfile)
+		addTo(&keys, b.keyName(spec))
+		addTo(&images, aws.ToString(spec.AMI.ID))
+	}
+	for _, name := range profiles {
+		if err := b.InstanceProfile(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range keys {
+		_, err := b.EC2.CreateKeyPair(ctx, &ec2.CreateKeyPairInput{KeyName: aws.String(name)})
+		if err := ignore(err, "InvalidKeyPair.Duplicate"); err != nil {
+			return fmt.Errorf("create key pair %s: %w", name, err)
+		}
+	}
+	for _, id := range images {
+		out, err := b.EC2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+		if err != nil || len(out.Images) == 0 {
+			return fmt.Errorf("find image %s, which the manifest names: offer it at the endpoint first: %w",
+				id, errors.Join(err, errNoImage))
+		}
+		b.rootDevices[id] = aws.ToString(out.Images[0].RootDeviceName)
+	}
+	return nil
+}
+
+var errNoImage = errors.New("no such image")
+
+// InstanceProfile makes an instance profile with a role of the same name,
+// unless there is one.
+func (c Clients) InstanceProfile(ctx context.Context, name string) error {
+	_, err := c.IAM.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String(name), AssumeRolePolicyDocument: aws.String(assumeRole)})
+	if err := ignore(err, "EntityAlreadyExists", "EntityAlreadyExistsException"); err != nil {
+		return fmt.Errorf("create role %s: %w", name, err)
+	}
+	_, err = c.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if ignore(err, "EntityAlreadyExists", "EntityAlreadyExistsException") == nil && err != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create instance profile %s: %w", name, err)
+	}
+	if _, err := c.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
+		InstanceProfileName: aws.String(name), RoleName: aws.String(name),
+	}); err != nil {
+		return fmt.Errorf("add role to instance profile %s: %w", name, err)
+	}
+	return nil
+}
+
+// ignore gives nil for an API error of one of the codes.
+func ignore(err error, codes ...string) error {
+	var api smithy.APIError
+	if errors.As(err, &api) && slices.Contains(codes, api.ErrorCode()) {
+		return nil
+	}
+	return err
+}
+
+// keyName is the key pair that a machine is launched with: the machine's, else
+// the cluster's, else CAPA's default; an empty name means none.
+func (b *builder) keyName(spec *infrav1.AWSMachineSpec) string {
+	switch {
+	case spec.SSHKeyName != nil:
+		return *spec.SSHKeyName
+	case b.env.AWSCluster.Spec.SSHKeyName != nil:
+		return *b.env.AWSCluster.Spec.SSHKeyName
+	default:
+		return "default"
+	}
+}

@@ -109,7 +109,9 @@ type Resource struct {
 	// nothing.
 	Gone string
 	// Unknown, for seen resources, says why its state cannot be told:
-	// inaccessible, disconnected, two VMs with one UUID.
+	// inaccessible, disconnected, two VMs with one UUID. For wanted ones it
+	// says why the resource with this id cannot be told to be the owner's: an
+	// identity mismatch. Either makes the verdict Unknown, never Missing.
 	Unknown string
 	// ForeignTo names, for seen resources, the controller or person that the
 	// whole resource belongs to although it carries the cluster's tags: a CSI

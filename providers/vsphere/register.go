@@ -1,0 +1,62 @@
+package vsphere
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	infrav1beta1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta1"
+	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Name of the provider, in scopes and reports.
+const Name = "vsphere"
+
+// supervisorGroup is the API group of CAPV's supervisor mode.
+const supervisorGroup = "vmware.infrastructure.cluster.x-k8s.io"
+
+const supervisorReason = "CAPV's supervisor mode is not modelled: the vSphere supervisor's VM operator owns these virtual machines and their wanted state"
+
+// Register gives what this provider offers. It reads VSPHERE_* variables only
+// when a provider is made.
+func Register() providers.Registration {
+	return providers.Registration{
+		Name:        Name,
+		AddToScheme: addToScheme,
+		Owners: []providers.OwnerKind{
+			{GVK: infrav1.GroupVersion.WithKind("VSphereMachine"), Role: providers.RoleMachine},
+			{GVK: infrav1.GroupVersion.WithKind("VSphereCluster"), Role: providers.RoleCluster},
+		},
+		Related: []schema.GroupVersionKind{
+			infrav1.GroupVersion.WithKind("VSphereVM"),
+			infrav1.GroupVersion.WithKind("VSphereMachineTemplate"),
+			infrav1.GroupVersion.WithKind("VSphereClusterTemplate"),
+			infrav1.GroupVersion.WithKind("VSphereClusterIdentity"),
+			infrav1.GroupVersion.WithKind("VSphereDeploymentZone"),
+			infrav1.GroupVersion.WithKind("VSphereFailureDomain"),
+		},
+		Unmodelled: map[schema.GroupKind]string{
+			{Group: supervisorGroup, Kind: "VSphereMachine"}:         supervisorReason,
+			{Group: supervisorGroup, Kind: "VSphereMachineTemplate"}: supervisorReason,
+			{Group: supervisorGroup, Kind: "VSphereCluster"}:         supervisorReason,
+			{Group: supervisorGroup, Kind: "VSphereClusterTemplate"}: supervisorReason,
+			{Group: supervisorGroup, Kind: "ProviderServiceAccount"}: supervisorReason,
+		},
+		Catalog: Catalog(),
+		New:     newProvider,
+	}
+}
+
+// addToScheme adds both served versions. Those of v1beta1 convert to v1beta2,
+// CAPV's hub, by their own ConvertTo.
+func addToScheme(s *runtime.Scheme) error {
+	if err := infrav1beta1.AddToScheme(s); err != nil {
+		return fmt.Errorf("add %s: %w", infrav1beta1.GroupVersion, err)
+	}
+	if err := infrav1.AddToScheme(s); err != nil {
+		return fmt.Errorf("add %s: %w", infrav1.GroupVersion, err)
+	}
+	return nil
+}

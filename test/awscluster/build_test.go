@@ -20,7 +20,7 @@ func TestBuildOnMoto(t *testing.T) {
 				t.Fatal(err)
 			}
 			env, err := awscluster.Build(t.Context(), awscluster.NewClients(moto.URL, manifest.AWSCluster.Spec.Region), awscluster.Options{
-				Manifest: manifest, Edit: awscluster.ForMoto,
+				Manifest: manifest, OnMoto: true,
 			})
 			if err != nil {
 				t.Fatal(err)

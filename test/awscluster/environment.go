@@ -27,6 +27,9 @@ type Options struct {
 	// Created is when the objects were made. The zero time stands for a day
 	// ago, which is past any creation grace.
 	Created time.Time
+	// OnMoto says that the endpoint is moto: the manifest is cut down to what
+	// moto can hold, and tampers expect what moto shows of them.
+	OnMoto bool
 	// Launch makes the instances; nil launches one per RunInstances call, as
 	// CAPA does. A simulator's seeder can stand in where ten thousand calls
 	// would take too long.
@@ -56,6 +59,8 @@ type Environment struct {
 	// TargetGroups of the control plane's load balancer, the API server's
 	// first. Empty with a classic one.
 	TargetGroups []TargetGroup
+	// OnMoto says that the endpoint is moto.
+	OnMoto bool
 }
 
 // builder carries what the steps of Build share.
@@ -79,6 +84,9 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	if opts.Edit != nil {
 		opts.Edit(m)
 	}
+	if opts.OnMoto {
+		m.fitMoto()
+	}
 	for _, d := range m.Deployments {
 		if n, ok := opts.Workers[d.Name]; ok {
 			d.Spec.Replicas = &n
@@ -91,7 +99,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
 		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
 		env: &Environment{
-			Clients: clients, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
+			Clients: clients, OnMoto: opts.OnMoto, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
 		},
 	}

@@ -131,10 +131,10 @@ func motoImages(ids []string) []byte {
 	return data
 }
 
-// ForMoto takes out of a manifest what moto cannot hold: it has no throughput
+// fitMoto takes out of a manifest what moto cannot hold: it has no throughput
 // of volumes (it answers 0), and it refuses rules of protocol 4, for it wants
 // ports on every protocol but -1.
-func ForMoto(m *Manifest) {
+func (m *Manifest) fitMoto() {
 	for _, t := range m.MachineTemplates {
 		spec := &t.Spec.Template.Spec
 		if spec.RootVolume != nil {

@@ -50,6 +50,8 @@ type Environment struct {
 	Deployments      []*clusterv1.MachineDeployment
 	MachineTemplates []*infrav1.AWSMachineTemplate
 	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
+	// Identity is the one that CAPA makes for its own credentials.
+	Identity *infrav1.AWSClusterControllerIdentity
 	Sets             []*clusterv1.MachineSet
 	Machines         []*clusterv1.Machine
 	// AWSMachines and Configs are in the order of Machines.

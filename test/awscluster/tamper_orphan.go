@@ -19,8 +19,11 @@ import (
 )
 
 // orphan is a resource with the cluster's ownership tag that no object wants.
-func (e *Environment) orphan(kind, id string) Finding {
-	return Finding{Owner: "Cluster/" + e.Cluster.Name, Kind: kind, ID: id, Status: detector.Unexpected}
+func (e *Environment) orphan(kind, id, state string) Finding {
+	return Finding{
+		Owner: "Cluster/" + e.Cluster.Name, Kind: kind, ID: id, Status: detector.Unexpected,
+		Diffs: []Diff{added("/state", state)},
+	}
 }
 
 // ownedTags are CAPA's tags of a resource of the cluster.
@@ -46,21 +49,21 @@ func orphanTampers() []Tamper {
 			Name: "volume that no object wants", Row: "orphans",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				id, err := e.createVolume(ctx, e.subnet("-private-a").AvailabilityZone, e.ownedTags("leftover"))
-				return damage(func(ctx context.Context) error { return e.deleteVolume(ctx, id) }, err, e.orphan(providers.KindVolume, id))
+				return damage(func(ctx context.Context) error { return e.deleteVolume(ctx, id) }, err, e.orphan(providers.KindVolume, id, "available"))
 			},
 		},
 		{
 			Name: "interface that no object wants", Row: "orphans",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				id, err := e.createInterface(ctx, e.ownedTags("leftover"))
-				return damage(func(ctx context.Context) error { return e.deleteInterface(ctx, id) }, err, e.orphan(providers.KindNetworkInterface, id))
+				return damage(func(ctx context.Context) error { return e.deleteInterface(ctx, id) }, err, e.orphan(providers.KindNetworkInterface, id, "present"))
 			},
 		},
 		{
 			Name: "security group that no object wants", Row: "orphans", Cases: []string{"C12"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				id, err := e.createGroup(ctx, "leftover", e.ownedTags("leftover"))
-				return damage(func(ctx context.Context) error { return e.deleteGroup(ctx, id) }, err, e.orphan(providers.KindSecurityGroup, id))
+				return damage(func(ctx context.Context) error { return e.deleteGroup(ctx, id) }, err, e.orphan(providers.KindSecurityGroup, id, "present"))
 			},
 		},
 		{
@@ -70,7 +73,7 @@ func orphanTampers() []Tamper {
 				return damage(func(ctx context.Context) error {
 					_, err := e.ELBV2.DeleteLoadBalancer(ctx, &elbv2.DeleteLoadBalancerInput{LoadBalancerArn: aws.String(arn)})
 					return err
-				}, err, e.orphan(providers.KindLoadBalancer, arn))
+				}, err, e.orphan(providers.KindLoadBalancer, arn, "present"))
 			},
 		},
 		{
@@ -88,7 +91,7 @@ func (e *Environment) launchOrphan(ctx context.Context, m *machine, name string)
 	tags := e.ownedTags(name)
 	tags[infrav1.NameAWSClusterAPIRole] = "node"
 	id, err := e.launchCopy(ctx, m, tags)
-	return damage(func(ctx context.Context) error { return e.terminate(ctx, id) }, err, e.orphan(providers.KindInstance, id))
+	return damage(func(ctx context.Context) error { return e.terminate(ctx, id) }, err, e.orphan(providers.KindInstance, id, "running"))
 }
 
 func (e *Environment) launchCopy(ctx context.Context, m *machine, tags map[string]string) (string, error) {
@@ -220,7 +223,5 @@ func foreignTampers() []Tamper {
 }
 
 func (e *Environment) foreign(kind, id string) Finding {
-	f := e.orphan(kind, id)
-	f.Status = detector.Foreign
-	return f
+	return Finding{Owner: "Cluster/" + e.Cluster.Name, Kind: kind, ID: id, Status: detector.Foreign}
 }

@@ -114,7 +114,7 @@ func detachVolume(ctx context.Context, e *Environment, m *machine) (*Damage, err
 	return &Damage{
 		Findings: []Finding{
 			machineDrift(m, removed(path("size"), "200"), removed(path("type"), "gp3"), removed(path("encrypted"), "true")),
-			e.orphan(providers.KindVolume, id),
+			e.orphan(providers.KindVolume, id, "available"),
 		},
 		Undo: func(ctx context.Context) error { return e.attach(ctx, id, m.id, spec.DeviceName) },
 	}, nil

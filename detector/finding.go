@@ -46,6 +46,9 @@ type Diff struct {
 	Path       string
 	Want, Have providers.Value
 	Type       DiffType
+	// Element says that Want or Have is one element of a set, not the whole
+	// value; such elements are part of a fingerprint.
+	Element    bool
 	Mutability providers.Mutability
 	Sensitive  bool
 	// Adopted says that the provider's controller has rewritten the spec to
@@ -86,6 +89,9 @@ type Finding struct {
 	Zone         string
 	ControlPlane bool
 	Status       Status
+	// Tentative says that the resource is absent from a complete snapshot and
+	// has not been read again: the status is Unknown until [Settle].
+	Tentative bool
 	// Reason says why, for every status but Drifted; one line.
 	Reason string
 	// Diffs are ordered by path, then element.

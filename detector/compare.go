@@ -1,0 +1,212 @@
+package detector
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+const statePath = "/state"
+
+// reasonAbsent is the reason of a tentative absence.
+const reasonAbsent = "absent from the snapshot, and not read again yet"
+
+// Compare says how what one owner wants differs from what a snapshot of its
+// scope holds. It is pure.
+//
+// A resource that is absent from a complete snapshot is Unknown, and Tentative
+// unless it is within its creation grace: [Unconfirmed] names those, the caller has the provider confirm them, and
+// [Settle] decides. Nothing that could not be read is ever Missing.
+func Compare(owner *providers.Owner, want []providers.Resource, snap *providers.Snapshot, opt Options) Result {
+	r := Result{
+		Owner:  owner,
+		InSync: make([]ResourceRef, 0, len(want)),
+		Wanted: make([]providers.ID, 0, len(want)),
+	}
+	for i := range want {
+		w := &want[i]
+		r.claim(w)
+		r.add(compareWanted(owner, w, snap, opt))
+	}
+	Sort(r.Findings)
+	return r
+}
+
+// compareWanted decides first whether the resource can be compared at all.
+func compareWanted(owner *providers.Owner, w *providers.Resource, snap *providers.Snapshot, opt Options) verdict {
+	if reason := notComparable(w, snap); reason != "" {
+		return single(owner, snap, w, nil, NotChecked, reason)
+	}
+	have := snap.Resources[w.ID]
+	if have == nil && !w.Absent {
+		if ageOf(owner, w, snap, opt) == young {
+			return single(owner, snap, w, nil, Unknown, young.reason()) // a live read would tell no more
+		}
+		v := single(owner, snap, w, nil, Unknown, reasonAbsent)
+		v.findings[0].Tentative = true
+		return v
+	}
+	return compareSeen(owner, w, have, snap)
+}
+
+// notComparable says why nothing can be said about a wanted resource, or "".
+func notComparable(w *providers.Resource, snap *providers.Snapshot) string {
+	if w.Unchecked != "" {
+		return oneLine(w.Unchecked)
+	}
+	if w.Unsettled {
+		return "its owner is still making it"
+	}
+	if w.ID.Name == "" {
+		return "its owner has recorded no identity for it"
+	}
+	err, known := snap.Covered(w.ID.Kind, "")
+	if !known {
+		return fmt.Sprintf("%s is not modelled by provider %s", w.ID.Kind, snap.Scope.Provider)
+	}
+	if err != nil {
+		return fmt.Sprintf("%s could not be read: %s", w.ID.Kind, oneLine(err.Error()))
+	}
+	return ""
+}
+
+// compareSeen compares a wanted resource with a seen one; have is nil only
+// where the resource is wanted absent.
+func compareSeen(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+	switch {
+	case have != nil && have.Unknown != "":
+		return single(owner, snap, w, have, Unknown, oneLine(have.Unknown))
+	case w.Absent && (have == nil || have.Gone != ""):
+		return inSync(owner, w, nil, snap)
+	case w.Absent:
+		return unwanted(owner, w, have, snap)
+	case have.Gone != "":
+		return missing(owner, w, have, snap, oneLine(have.Gone))
+	default:
+		return compareFields(owner, w, have, snap)
+	}
+}
+
+// unwanted is a resource that was declared absent and exists.
+func unwanted(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+	if have.ForeignTo != "" {
+		return single(owner, snap, w, have, Foreign, "belongs to "+oneLine(have.ForeignTo))
+	}
+	v := single(owner, snap, w, have, Unexpected, "wanted absent, and exists")
+	f := &v.findings[0]
+	f.Diffs = []Diff{{Path: statePath, Have: stateOf(have), Type: Added, Mutability: w.Fields[statePath].Mutability}}
+	f.Fingerprint = Fingerprint(f)
+	return decided(v, w)
+}
+
+// missing is one finding with one diff, whatever else is wanted: the
+// attributes of what is gone mean nothing.
+func missing(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot, reason string) verdict {
+	v := single(owner, snap, w, have, Missing, reason)
+	f := &v.findings[0]
+	d := Diff{Path: statePath, Want: providers.String("present"), Type: Removed, Mutability: providers.InPlace}
+	if owner.Machine != nil {
+		d.Mutability = providers.Immutable // a machine is replaced, not made again in place
+	}
+	if state, ok := w.Fields[statePath]; ok {
+		d.Want = state.Value
+	}
+	if have != nil {
+		d.Have = providers.String(have.Gone)
+	}
+	f.Diffs = []Diff{d}
+	f.Fingerprint = Fingerprint(f)
+	return decided(v, w)
+}
+
+// compareFields compares what exists, field by field.
+func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+	var (
+		v     = verdict{ref: refOf(snap.Scope.Provider, w, have)}
+		out   fieldDiffs
+		gaps  gaps
+		parts = hasUnreadParts(snap, w.ID.Kind)
+	)
+	for path, want := range w.Fields {
+		if parts {
+			if err, _ := snap.Covered(w.ID.Kind, path); err != nil {
+				gaps.add(path, "could not be read: "+oneLine(err.Error()))
+				continue
+			}
+		}
+		seen, ok := have.Fields[path]
+		if !ok && !have.Closes(path) {
+			gaps.add(path, "not reported for this resource")
+			continue
+		}
+		v.checked++
+		out.compareField(path, &want, &seen)
+	}
+	v.notChecked = len(gaps)
+	if len(w.Fields) == 0 {
+		v.checked = 1
+	}
+	if len(out.drift) == 0 && len(gaps) == 0 {
+		in := inSync(owner, w, have, snap)
+		v.inSync, v.findings = true, in.findings
+	}
+	v.addFinding(owner, w, have, snap, Drifted, "", out.drift)
+	v.addFinding(owner, w, have, snap, Foreign, "set elements that belong to someone else", out.foreign)
+	if len(gaps) > 0 {
+		v.findings = append(v.findings, single(owner, snap, w, have, NotChecked, gaps.reason(len(w.Fields))).findings...)
+	}
+	return v
+}
+
+// hasUnreadParts reports whether any part of a kind was not read. It spares
+// resources in sync a look-up, and its string, for each field.
+func hasUnreadParts(snap *providers.Snapshot, kind string) bool {
+	for part, err := range snap.Coverage {
+		if err != nil && len(part) > len(kind) && part[len(kind)] == '/' && strings.HasPrefix(part, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// inSync is no finding, unless there are warnings to show: those stand in one
+// of status InSync.
+func inSync(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+	v := verdict{ref: refOf(snap.Scope.Provider, w, have), inSync: true, checked: weight(w)}
+	if len(w.Warnings) == 0 && (have == nil || len(have.Warnings) == 0) {
+		return v
+	}
+	f := newFinding(owner, snap, w, have)
+	f.Status, f.Reason = InSync, "in sync, with warnings"
+	f.Fingerprint = Fingerprint(&f)
+	v.findings = []Finding{f}
+	return v
+}
+
+// single is one finding without diffs that leaves every field unchecked.
+func single(owner *providers.Owner, snap *providers.Snapshot, w, have *providers.Resource, status Status, reason string) verdict {
+	v := verdict{ref: refOf(snap.Scope.Provider, w, have), notChecked: weight(w)}
+	f := newFinding(owner, snap, w, have)
+	f.Status, f.Reason = status, reason
+	f.Fingerprint = Fingerprint(&f)
+	v.findings = []Finding{f}
+	return v
+}
+
+// decided counts the resource's fields as checked: its existence decides all.
+func decided(v verdict, w *providers.Resource) verdict {
+	v.checked, v.notChecked = weight(w), 0
+	return v
+}
+
+func (v *verdict) addFinding(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot, status Status, reason string, diffs []Diff) {
+	if len(diffs) == 0 {
+		return
+	}
+	sortDiffs(diffs)
+	f := newFinding(owner, snap, w, have)
+	f.Status, f.Reason, f.Diffs = status, reason, diffs
+	f.Fingerprint = Fingerprint(&f)
+	v.findings = append(v.findings, f)
+}

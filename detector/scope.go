@@ -1,0 +1,151 @@
+package detector
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// DoubleClaims turns what two machines of a scope claim at once into Unknown
+// for each of them: which of the two it belongs to cannot be told, so nothing
+// may be done to it. Clusters may share resources, such as a VPC, and are left
+// alone. Field counts stay: the fields were compared, if not for whom. results
+// hold every owner of the scope; it is pure, and gives its argument back where
+// nothing is claimed twice.
+func DoubleClaims(results []Result, snap *providers.Snapshot) []Result {
+	claimants := map[providers.ID][]int{}
+	for i := range results {
+		if results[i].Owner.Machine == nil {
+			continue
+		}
+		for _, id := range results[i].Wanted {
+			if on := claimants[id]; len(on) == 0 || on[len(on)-1] != i {
+				claimants[id] = append(on, i)
+			}
+		}
+	}
+	out := results
+	for id, on := range claimants {
+		if len(on) < 2 {
+			continue
+		}
+		if &out[0] == &results[0] {
+			out = slices.Clone(results)
+		}
+		for _, i := range on {
+			out[i] = contested(out[i], id, others(results, on, i), snap)
+		}
+	}
+	return out
+}
+
+// others names the other claimants, in order.
+func others(results []Result, on []int, self int) string {
+	var names []string
+	for _, i := range on {
+		if i != self {
+			names = append(names, results[i].Owner.Ref.String())
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// contested replaces what a result says of one resource.
+func contested(r Result, id providers.ID, rivals string, snap *providers.Snapshot) Result {
+	same := func(ref ResourceRef) bool { return ref.Kind == id.Kind && ref.ID == id.Name }
+	want, have := &providers.Resource{ID: id}, snap.Resources[id]
+	findings := make([]Finding, 0, len(r.Findings)+1)
+	for _, f := range r.Findings {
+		if !same(f.Resource) {
+			findings = append(findings, f)
+		} else if f.Want != nil {
+			want = f.Want
+		}
+	}
+	r.InSync = slices.DeleteFunc(slices.Clone(r.InSync), same)
+	v := single(r.Owner, snap, want, have, Unknown, "claimed by two objects: also by "+rivals)
+	r.Findings = append(findings, v.findings...)
+	Sort(r.Findings)
+	return r
+}
+
+// Vanished is a cluster of which nothing wanted was seen.
+type Vanished struct {
+	Cluster ClusterRef
+	// Resources counts the wanted resources that were looked for.
+	Resources int
+	// Kinds of them, in order.
+	Kinds []string
+}
+
+// AllAbsent gives the clusters of which every wanted resource that could be
+// looked for is absent, and none was seen even as gone. Its VPC and its
+// machines vanishing together are rather the wrong account, region or
+// permissions than a loss: the caller checks the caller's identity before it
+// believes a word. It looks at results before [Settle]; ordered by cluster.
+func AllAbsent(results []Result) []Vanished {
+	byCluster := map[ClusterRef]*Vanished{}
+	seen := map[ClusterRef]bool{}
+	for i := range results {
+		r := &results[i]
+		cluster := r.Cluster()
+		if len(r.InSync) > 0 {
+			seen[cluster] = true
+		}
+		for _, f := range r.Findings {
+			if !f.Tentative {
+				seen[cluster] = seen[cluster] || f.Have != nil
+				continue
+			}
+			v := byCluster[cluster]
+			if v == nil {
+				v = &Vanished{Cluster: cluster}
+				byCluster[cluster] = v
+			}
+			v.Resources++
+			v.Kinds = append(v.Kinds, f.Resource.Kind)
+		}
+	}
+	var out []Vanished
+	for cluster, v := range byCluster {
+		if !seen[cluster] {
+			slices.Sort(v.Kinds)
+			v.Kinds = slices.Compact(v.Kinds)
+			out = append(out, *v)
+		}
+	}
+	slices.SortFunc(out, func(a, b Vanished) int {
+		return cmp.Or(strings.Compare(a.Cluster.Namespace, b.Cluster.Namespace), strings.Compare(a.Cluster.Name, b.Cluster.Name))
+	})
+	return out
+}
+
+// Doubt leaves the tentative absences of a result Unknown for a reason that
+// the caller knows, so that they are not confirmed: the wrong account, for one.
+func Doubt(r Result, reason string) Result {
+	r.Findings = slices.Clone(r.Findings)
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Tentative {
+			f.Tentative, f.Reason = false, oneLine(reason)
+		}
+	}
+	Sort(r.Findings)
+	return r
+}
+
+// Unread is the result for an owner of which nothing could be compared: its
+// scope or identity cannot be used, its cloud did not answer, its kind is not
+// modelled (all [NotChecked]), or its own spec is at fault ([Unknown]). The one
+// finding is about the owner itself.
+func Unread(owner *providers.Owner, scope providers.Scope, status Status, reason string) Result {
+	w := &providers.Resource{
+		ID:   providers.ID{Kind: owner.Ref.Kind, Name: owner.Ref.Namespace + "/" + owner.Ref.Name},
+		Name: owner.Ref.Name, Owner: owner.Ref,
+	}
+	v := single(owner, &providers.Snapshot{Scope: scope}, w, nil, status, oneLine(reason))
+	v.findings[0].Want = nil // no cloud has such a resource
+	return Result{Owner: owner, Findings: v.findings, NotChecked: v.notChecked, Unnamed: []string{AnyKind}}
+}

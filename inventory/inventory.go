@@ -145,5 +145,4 @@ var (
 	machineSetGK        = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineSet"}
 	machineDeploymentGK = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineDeployment"}
 	healthCheckGK       = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachineHealthCheck"}
-	machinePoolGK       = schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}
 )

@@ -27,6 +27,9 @@ type Options struct {
 	// Created is when the objects were made. The zero time stands for a day
 	// ago, which is past any creation grace.
 	Created time.Time
+	// OnMoto says that the endpoint is moto: the manifest is cut down to what
+	// moto can hold, and tampers expect what moto shows of them.
+	OnMoto bool
 	// Launch makes the instances; nil launches one per RunInstances call, as
 	// CAPA does. A simulator's seeder can stand in where ten thousand calls
 	// would take too long.
@@ -47,6 +50,8 @@ type Environment struct {
 	Deployments      []*clusterv1.MachineDeployment
 	MachineTemplates []*infrav1.AWSMachineTemplate
 	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
+	// Identity is the one that CAPA makes for its own credentials.
+	Identity *infrav1.AWSClusterControllerIdentity
 	Sets             []*clusterv1.MachineSet
 	Machines         []*clusterv1.Machine
 	// AWSMachines and Configs are in the order of Machines.
@@ -56,6 +61,8 @@ type Environment struct {
 	// TargetGroups of the control plane's load balancer, the API server's
 	// first. Empty with a classic one.
 	TargetGroups []TargetGroup
+	// OnMoto says that the endpoint is moto.
+	OnMoto bool
 }
 
 // builder carries what the steps of Build share.
@@ -79,6 +86,9 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	if opts.Edit != nil {
 		opts.Edit(m)
 	}
+	if opts.OnMoto {
+		m.fitMoto()
+	}
 	for _, d := range m.Deployments {
 		if n, ok := opts.Workers[d.Name]; ok {
 			d.Spec.Replicas = &n
@@ -91,7 +101,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
 		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
 		env: &Environment{
-			Clients: clients, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
+			Clients: clients, OnMoto: opts.OnMoto, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
 		},
 	}

@@ -150,4 +150,4 @@ func (m *Manifest) machineTemplate(ref clusterv1.ContractVersionedObjectReferenc
 }
 
 // ExampleImage is the image that the example manifests name.
-const ExampleImage = "ami-0f0e1d2c3b4a59687"
+const ExampleImage = "ami-0abcdef1234567890"

@@ -65,6 +65,7 @@ func (b *builder) finish() {
 	b.meta(e.AWSCluster, infra, "AWSCluster", cluster)
 	e.AWSCluster.Finalizers = []string{infrav1.ClusterFinalizer}
 	b.awsClusterStatus()
+	b.identity()
 
 	b.label(e.ControlPlane)
 	b.meta(e.ControlPlane, controlPlaneAPIVersion, "KubeadmControlPlane", cluster)
@@ -95,6 +96,17 @@ func (b *builder) finish() {
 		b.label(t)
 		b.meta(t, bootstrapv1.GroupVersion.String(), "KubeadmConfigTemplate", plain)
 	}
+}
+
+// identity makes the object that CAPA makes on its start: every namespace may
+// use the controller's own credentials.
+func (b *builder) identity() {
+	i := &infrav1.AWSClusterControllerIdentity{}
+	i.Name = infrav1.AWSClusterControllerIdentityName
+	i.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{}
+	b.meta(i, infrav1.GroupVersion.String(), "AWSClusterControllerIdentity", metav1.OwnerReference{})
+	i.Namespace = ""
+	b.env.Identity = i
 }
 
 func (b *builder) awsClusterStatus() {
@@ -155,7 +167,8 @@ func (e *Environment) Objects() []client.Object {
 	out = appendObjects(out, e.AWSMachines)
 	out = appendObjects(out, e.Configs)
 	out = appendObjects(out, e.MachineTemplates)
-	return appendObjects(out, e.ConfigTemplates)
+	out = appendObjects(out, e.ConfigTemplates)
+	return append(out, e.Identity)
 }
 
 func appendObjects[T client.Object](out []client.Object, objects []T) []client.Object {

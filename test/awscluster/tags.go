@@ -65,3 +65,6 @@ func elbv2Tags(tags map[string]string) []elbv2types.Tag {
 	}
 	return out
 }
+
+// ec2Tag names a tag by its key alone, as DeleteTags takes it.
+func ec2Tag(key string) types.Tag { return types.Tag{Key: aws.String(key)} }

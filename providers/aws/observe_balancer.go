@@ -1,0 +1,355 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	elbv2 "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	elbv2types "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"golang.org/x/sync/errgroup"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Coverage keys of the parts of load balancers.
+const (
+	partTags         = providers.KindLoadBalancer + "/tags"
+	partAttributes   = providers.KindLoadBalancer + "/attributes"
+	partListeners    = providers.KindLoadBalancer + "/listeners"
+	partTargetGroups = providers.KindLoadBalancer + "/targetGroups"
+	partTargets      = providers.KindLoadBalancer + "/targets"
+)
+
+// mostBalancers bounds the load balancers that are read in detail, at three
+// calls and one for each target group.
+const mostBalancers = 500
+
+// balancers are both versions' load balancers and the target groups.
+type balancers struct {
+	classic []*providers.Resource
+	modern  []*providers.Resource
+	groups  []elbv2types.TargetGroup
+	// joined has what instances are registered in, by VPC.
+	joined map[string]*registrations
+}
+
+// registrations are the classic load balancers and target groups of one VPC
+// whose targets were read.
+type registrations struct {
+	// names are all of them, also those without targets.
+	names []string
+	// of has the names by instance.
+	of map[string][]string
+}
+
+func (b *balancers) resources() []*providers.Resource {
+	return append(b.classic[:len(b.classic):len(b.classic)], b.modern...)
+}
+
+// listBalancers lists both versions. Either one alone would be a partial
+// answer to "which load balancers are there".
+func (r reader) listBalancers(ctx context.Context) (out balancers, err error) {
+	if out.classic, err = r.classicBalancers(ctx, nil); err != nil {
+		return balancers{}, fmt.Errorf("classic: %w", err)
+	}
+	if out.modern, err = r.modernBalancers(ctx, nil); err != nil {
+		return balancers{}, err
+	}
+	if out.groups, err = r.targetGroups(ctx); err != nil {
+		return balancers{}, fmt.Errorf("target groups: %w", err)
+	}
+	return out, nil
+}
+
+func (r reader) classicBalancers(ctx context.Context, names []string) (out []*providers.Resource, err error) {
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
+		page, err := r.elb.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{LoadBalancerNames: names, PageSize: sizeUnless(names), Marker: token})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.LoadBalancerDescriptions {
+			out = append(out, r.classicBalancer(&page.LoadBalancerDescriptions[i]))
+		}
+		return page.NextMarker, nil
+	})
+	return out, err
+}
+
+func (r reader) modernBalancers(ctx context.Context, arns []string) (out []*providers.Resource, err error) {
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
+		page, err := r.elbv2.DescribeLoadBalancers(ctx, &elbv2.DescribeLoadBalancersInput{LoadBalancerArns: arns, PageSize: sizeUnless(arns), Marker: token})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.LoadBalancers {
+			out = append(out, r.balancer(&page.LoadBalancers[i]))
+		}
+		return page.NextMarker, nil
+	})
+	return out, err
+}
+
+func sizeUnless(named []string) *int32 {
+	if len(named) > 0 {
+		return nil
+	}
+	return ptr(loadBalancerPage)
+}
+
+func (r reader) targetGroups(ctx context.Context) (out []elbv2types.TargetGroup, err error) {
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
+		page, err := r.elbv2.DescribeTargetGroups(ctx, &elbv2.DescribeTargetGroupsInput{PageSize: ptr(loadBalancerPage), Marker: token})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.TargetGroups...)
+		return page.NextMarker, nil
+	})
+	return out, err
+}
+
+// readBalancers reads the clusters' load balancers further: the tags of those
+// in their VPCs, and of those that CAPA tagged or an AWSCluster names, all.
+func (o *observation) readBalancers(ctx context.Context) {
+	parts := []string{partTags, partAttributes, partListeners, partTargetGroups, partTargets}
+	if o.failed(providers.KindLoadBalancer) {
+		o.cover("load balancers", providers.ErrNotRead, parts...)
+		return
+	}
+	o.cover("", nil, parts...)
+	elsewhere := func(r *providers.Resource) bool {
+		return !o.interest.vpcs[r.Fields["/vpcId"].Value.Text()] && !o.interest.balancers[r.Name]
+	}
+	classic := slices.DeleteFunc(slices.Clone(o.balancers.classic), elsewhere)
+	modern := slices.DeleteFunc(slices.Clone(o.balancers.modern), elsewhere)
+	o.cover("tags of load balancers", o.classicTags(ctx, classic), partTags)
+	o.cover("tags of load balancers", o.modernTags(ctx, modern), partTags)
+
+	stranger := func(r *providers.Resource) bool { return !capaTagged(r) && !o.interest.balancers[r.Name] }
+	classic, modern = slices.DeleteFunc(classic, stranger), slices.DeleteFunc(modern, stranger)
+	if n := len(classic) + len(modern); n > mostBalancers {
+		err := fmt.Errorf("%d load balancers belong to clusters, and %d at most are read in detail", n, mostBalancers)
+		o.cover("load balancers", err, partAttributes, partListeners, partTargetGroups, partTargets, partRegistrations)
+		return
+	}
+	o.readParts(ctx, classic, modern)
+}
+
+// capaTagged reports a load balancer of CAPA's, whether owned or shared.
+func capaTagged(r *providers.Resource) bool {
+	prefix := providers.Pointer("tags", infrav1.NameAWSProviderOwned)
+	for path := range r.Fields {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *observation) classicTags(ctx context.Context, list []*providers.Resource) error {
+	byName := map[string]*providers.Resource{}
+	for _, r := range list {
+		byName[r.Name] = r
+	}
+	for _, batch := range batches(sorted(byName), tagBatch) {
+		out, err := o.elb.DescribeTags(ctx, &elb.DescribeTagsInput{LoadBalancerNames: batch})
+		if err != nil {
+			return err
+		}
+		for i := range out.TagDescriptions {
+			d := &out.TagDescriptions[i]
+			r := byName[deref(d.LoadBalancerName)]
+			if r == nil {
+				continue
+			}
+			for j := range d.Tags {
+				o.tag(r, deref(d.Tags[j].Key), deref(d.Tags[j].Value))
+			}
+			closeTags(r)
+		}
+	}
+	return nil
+}
+
+func (o *observation) modernTags(ctx context.Context, list []*providers.Resource) error {
+	byARN := map[string]*providers.Resource{}
+	for _, r := range list {
+		byARN[r.ID.Name] = r
+	}
+	for _, batch := range batches(sorted(byARN), tagBatch) {
+		out, err := o.elbv2.DescribeTags(ctx, &elbv2.DescribeTagsInput{ResourceArns: batch})
+		if err != nil {
+			return err
+		}
+		for i := range out.TagDescriptions {
+			d := &out.TagDescriptions[i]
+			r := byARN[deref(d.ResourceArn)]
+			if r == nil {
+				continue
+			}
+			for j := range d.Tags {
+				o.tag(r, deref(d.Tags[j].Key), deref(d.Tags[j].Value))
+			}
+			closeTags(r)
+		}
+	}
+	return nil
+}
+
+func closeTags(r *providers.Resource) {
+	slices.Sort(r.ClusterTags)
+	r.ClusterTags = slices.Compact(r.ClusterTags)
+	r.Closed = append(r.Closed, "/tags")
+}
+
+// readParts reads one load balancer's parts after another's, several at once.
+func (o *observation) readParts(ctx context.Context, classic, modern []*providers.Resource) {
+	var mu sync.Mutex
+	o.balancers.joined = map[string]*registrations{}
+	note := func(vpc, name string, instances []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		in := o.balancers.joined[vpc]
+		if in == nil {
+			in = &registrations{of: map[string][]string{}}
+			o.balancers.joined[vpc] = in
+		}
+		in.names = append(in.names, name)
+		for _, id := range instances {
+			in.of[id] = append(in.of[id], name)
+		}
+	}
+	names := map[string]string{}
+	for i := range o.balancers.groups {
+		names[deref(o.balancers.groups[i].TargetGroupArn)] = deref(o.balancers.groups[i].TargetGroupName)
+	}
+	var g errgroup.Group
+	g.SetLimit(detailsAtOnce)
+	for _, r := range classic {
+		note(r.Fields["/vpcId"].Value.Text(), r.Name, r.Fields["/targets"].Value.Elements())
+		g.Go(func() error { o.readClassic(ctx, r); return nil })
+	}
+	for _, r := range modern {
+		g.Go(func() error { o.readModern(ctx, r, names, note); return nil })
+	}
+	_ = g.Wait() // failures are in coverage
+	o.balancers.groups = nil
+}
+
+// gone reports a load balancer that was deleted since it was listed. A later
+// read will miss it; this one only knows that it changed.
+func gone(r *providers.Resource, err error) bool {
+	if !isNotFound(err) {
+		return false
+	}
+	r.Unknown = "deleted while it was being read"
+	return true
+}
+
+func (o *observation) readClassic(ctx context.Context, r *providers.Resource) {
+	out, err := o.elb.DescribeLoadBalancerAttributes(ctx, &elb.DescribeLoadBalancerAttributesInput{LoadBalancerName: &r.Name})
+	switch {
+	case gone(r, err):
+	case err != nil:
+		o.cover("attributes of load balancer "+r.Name, err, partAttributes)
+	default:
+		o.classicAttributes(r, out)
+	}
+}
+
+func (o *observation) readModern(ctx context.Context, r *providers.Resource, names map[string]string, note func(vpc, name string, instances []string)) {
+	attributes, err := o.elbv2.DescribeLoadBalancerAttributes(ctx, &elbv2.DescribeLoadBalancerAttributesInput{LoadBalancerArn: &r.ID.Name})
+	switch {
+	case gone(r, err):
+		return
+	case err != nil:
+		o.cover("attributes of load balancer "+r.Name, err, partAttributes)
+	default:
+		o.balancerAttributes(r, attributes.Attributes)
+	}
+	forwarded, err := o.readListeners(ctx, r, names)
+	if gone(r, err) {
+		return
+	}
+	if err != nil {
+		o.cover("listeners of load balancer "+r.Name, err, partListeners)
+	}
+	var targets []string
+	for i := range o.balancers.groups {
+		group := &o.balancers.groups[i]
+		if !slices.Contains(group.LoadBalancerArns, r.ID.Name) && !slices.Contains(forwarded, deref(group.TargetGroupArn)) {
+			continue
+		}
+		o.targetGroup(r, group)
+		health, err := o.elbv2.DescribeTargetHealth(ctx, &elbv2.DescribeTargetHealthInput{TargetGroupArn: group.TargetGroupArn})
+		if gone(r, err) {
+			return
+		}
+		if err != nil {
+			o.cover("targets of target group "+deref(group.TargetGroupName), err, partTargets, partRegistrations)
+			continue
+		}
+		ids := registeredTargets(health.TargetHealthDescriptions)
+		targets = append(targets, ids...)
+		note(r.Fields["/vpcId"].Value.Text(), deref(group.TargetGroupName), ids)
+	}
+	o.set(r, "/targets", targets)
+	r.Closed = append(r.Closed, "/targetGroups")
+}
+
+func (o *observation) readListeners(ctx context.Context, r *providers.Resource, names map[string]string) (groups []string, err error) {
+	var all []elbv2types.Listener
+	err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
+		page, err := o.elbv2.DescribeListeners(ctx, &elbv2.DescribeListenersInput{LoadBalancerArn: &r.ID.Name, PageSize: ptr(loadBalancerPage), Marker: token})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Listeners...)
+		return page.NextMarker, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o.listeners(r, all, names), nil
+}
+
+// joinRegistrations gives instances the load balancers and target groups that
+// they are registered in, and closes those of their VPC that were read, so
+// that an instance which is in none of them is known to be.
+func (o *observation) joinRegistrations() {
+	if o.failed(partRegistrations) || len(o.balancers.joined) == 0 {
+		return
+	}
+	type closing struct {
+		vpc   string
+		disks bool
+	}
+	closed := map[closing][]string{}
+	for i := range o.seenInstances {
+		s := &o.seenInstances[i]
+		vpc := s.Fields["/vpcId"].Value.Text()
+		in := o.balancers.joined[vpc]
+		if in == nil || s.Gone != "" || s.Unknown != "" {
+			continue
+		}
+		for _, name := range in.of[s.ID.Name] {
+			s.Fields[o.names.text(providers.Pointer("loadBalancers", name))] = providers.Field{Value: valueRegistered}
+		}
+		key := closing{vpc, s.disks}
+		if closed[key] == nil {
+			list := slices.Clone(s.Closed)
+			for _, name := range in.names {
+				list = append(list, providers.Pointer("loadBalancers", name))
+			}
+			closed[key] = list
+		}
+		s.Closed = closed[key]
+	}
+}
+
+var valueRegistered = providers.String("registered")

@@ -1,0 +1,77 @@
+package awscluster
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+)
+
+// editTampers are for fields that EC2 never changes on an instance. There the
+// careless hand is at the object: an AWSMachine edited in place, with the
+// webhook switched off or restored from another cluster's backup. What exists
+// then differs from what is declared, which is drift all the same.
+func editTampers() []Tamper {
+	const image = "ami-0aaaaaaaaaaaaaaaa"
+	return []Tamper{
+		editTamper("image declared anew", "image", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AMI.ID = aws.String(image) },
+			func(*Environment) []Diff { return []Diff{changed("/imageId", image, ExampleImage)} }),
+		editTamper("key pair declared anew", "key pair", nil, (*Environment).controlPlane,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.SSHKeyName = aws.String("other") },
+			func(*Environment) []Diff { return []Diff{changed("/keyName", "other", "prod-admin")} }),
+		editTamper("subnet declared anew", "subnet, zone", nil, (*Environment).worker,
+			func(e *Environment, s *infrav1.AWSMachineSpec) {
+				s.Subnet = &infrav1.AWSResourceReference{ID: aws.String(e.subnet("-private-c").ResourceID)}
+			},
+			func(e *Environment) []Diff {
+				return []Diff{changed("/subnetId", e.subnet("-private-c").ResourceID, e.subnet("-private-a").ResourceID)}
+			}),
+		editTamper("root volume declared encrypted", "root volume encryption, key", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.RootVolume.Encrypted = aws.Bool(true) },
+			func(*Environment) []Diff { return []Diff{changed("/rootVolume/encrypted", "true", "false")} }),
+		editTamper("machine declared a spot instance", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.SpotMarketOptions = &infrav1.SpotMarketOptions{} },
+			func(*Environment) []Diff { return []Diff{changed("/spot", "true", "false")} }),
+		editTamper("tenancy declared dedicated", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.Tenancy = "dedicated" },
+			func(*Environment) []Diff { return []Diff{changed("/tenancy", "dedicated", "default")} }),
+		editTamper("placement group declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.PlacementGroupName = "fast" },
+			func(*Environment) []Diff { return []Diff{removed("/placementGroup", "fast")} }),
+		editTamper("capacity reservation declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) {
+				s.CapacityReservationID = aws.String("cr-0123456789abcdef0")
+			},
+			func(*Environment) []Diff { return []Diff{removed("/capacityReservationId", "cr-0123456789abcdef0")} }),
+		editTamper("tag declared and never set", "tags", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AdditionalTags["Tier"] = "gold" },
+			func(*Environment) []Diff { return []Diff{removed(tagPath("Tier"), "gold")} }),
+		editTamper("profile declared with path and partition", "IAM instance profile", []string{"C26"}, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) {
+				s.IAMInstanceProfile = "/team/" + s.IAMInstanceProfile
+			},
+			func(*Environment) []Diff { return nil }),
+		editTamper("provider id without a zone", "existence", []string{"C64"}, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.ProviderID = aws.String("aws:////" + *s.InstanceID) },
+			func(*Environment) []Diff { return nil }),
+		editTamper("root volume without a type", "root volume size, type, iops, throughput", []string{"C21"}, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.RootVolume.Type = "" },
+			func(*Environment) []Diff { return nil }),
+	}
+}
+
+func editTamper(name, row string, cases []string, pick func(*Environment) (*machine, error), edit func(*Environment, *infrav1.AWSMachineSpec), diffs func(*Environment) []Diff) Tamper {
+	return Tamper{Name: name, Row: row, Cases: cases, Do: onMachine(pick, func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
+		before := m.aws.Spec.DeepCopy()
+		edit(e, &m.aws.Spec)
+		d := &Damage{Undo: func(context.Context) error {
+			m.aws.Spec = *before
+			return nil
+		}}
+		if want := diffs(e); len(want) > 0 {
+			d.Findings = []Finding{machineDrift(m, want...)}
+		}
+		return d, nil
+	})}
+}

@@ -1,0 +1,121 @@
+package awscluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+func instanceTampers() []Tamper {
+	return []Tamper{
+		{
+			Name: "instance type changed", Row: "instance type", Cases: []string{"C28"},
+			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				const other = "m6i.xlarge"
+				if err := e.resize(ctx, m.id, other); err != nil {
+					return nil, err
+				}
+				return &Damage{
+					Findings: []Finding{machineDrift(m, changed("/instanceType", m.aws.Spec.InstanceType, other))},
+					Undo:     func(ctx context.Context) error { return e.resize(ctx, m.id, m.aws.Spec.InstanceType) },
+				}, nil
+			}),
+		},
+		{
+			Name: "metadata tokens made optional", Row: "metadata options",
+			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				if err := e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{InstanceId: aws.String(m.id), HttpTokens: types.HttpTokensStateOptional}); err != nil {
+					return nil, err
+				}
+				return &Damage{
+					Findings: []Finding{machineDrift(m, changed("/metadataOptions/httpTokens", "required", "optional"))},
+					Undo: func(ctx context.Context) error {
+						return e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{InstanceId: aws.String(m.id), HttpTokens: types.HttpTokensStateRequired})
+					},
+				}, nil
+			}),
+		},
+		{
+			Name: "metadata hop limit raised and tags shown", Row: "metadata options",
+			Do: onMachine((*Environment).controlPlane, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				if err := e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{
+					InstanceId: aws.String(m.id), HttpPutResponseHopLimit: aws.Int32(64), InstanceMetadataTags: types.InstanceMetadataTagsStateEnabled,
+				}); err != nil {
+					return nil, err
+				}
+				return &Damage{
+					Findings: []Finding{machineDrift(m,
+						changed("/metadataOptions/httpPutResponseHopLimit", "2", "64"),
+						changed("/metadataOptions/instanceMetadataTags", "disabled", "enabled"))},
+					Undo: func(ctx context.Context) error {
+						return e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{
+							InstanceId: aws.String(m.id), HttpPutResponseHopLimit: aws.Int32(2), InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
+						})
+					},
+				}, nil
+			}),
+		},
+		{
+			Name: "public address given to a private machine", Row: "public address",
+			Do: onMachine((*Environment).storage, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				undo, err := e.giveAddress(ctx, m.id)
+				if err != nil {
+					return nil, err
+				}
+				return &Damage{Findings: []Finding{machineDrift(m, changed("/publicIp", "false", "true"))}, Undo: undo}, nil
+			}),
+		},
+		{
+			Name: "public address where the spec has no opinion", Row: "public address",
+			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				undo, err := e.giveAddress(ctx, m.id)
+				if err != nil {
+					return nil, err
+				}
+				return noFindings(undo), nil
+			}),
+		},
+	}
+}
+
+// resize changes the type as EC2 wants it: on a stopped instance.
+func (e *Environment) resize(ctx context.Context, id, instanceType string) error {
+	if err := e.stop(ctx, id); err != nil {
+		return err
+	}
+	if _, err := e.EC2.ModifyInstanceAttribute(ctx, &ec2.ModifyInstanceAttributeInput{
+		InstanceId: aws.String(id), InstanceType: &types.AttributeValue{Value: aws.String(instanceType)},
+	}); err != nil {
+		return fmt.Errorf("change type of %s: %w", id, err)
+	}
+	return e.start(ctx, id)
+}
+
+func (e *Environment) setMetadata(ctx context.Context, in *ec2.ModifyInstanceMetadataOptionsInput) error {
+	if _, err := e.EC2.ModifyInstanceMetadataOptions(ctx, in); err != nil {
+		return fmt.Errorf("change metadata options of %s: %w", *in.InstanceId, err)
+	}
+	return nil
+}
+
+// giveAddress associates a new elastic address.
+func (e *Environment) giveAddress(ctx context.Context, id string) (undo func(context.Context) error, err error) {
+	eip, err := e.EC2.AllocateAddress(ctx, &ec2.AllocateAddressInput{Domain: types.DomainTypeVpc})
+	if err != nil {
+		return nil, fmt.Errorf("allocate address: %w", err)
+	}
+	association, err := e.EC2.AssociateAddress(ctx, &ec2.AssociateAddressInput{AllocationId: eip.AllocationId, InstanceId: aws.String(id)})
+	if err != nil {
+		return nil, fmt.Errorf("associate address with %s: %w", id, err)
+	}
+	return func(ctx context.Context) error {
+		if _, err := e.EC2.DisassociateAddress(ctx, &ec2.DisassociateAddressInput{AssociationId: association.AssociationId}); err != nil {
+			return fmt.Errorf("disassociate address from %s: %w", id, err)
+		}
+		_, err := e.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: eip.AllocationId})
+		return err
+	}, nil
+}

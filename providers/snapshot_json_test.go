@@ -33,8 +33,8 @@ func sampleSnapshot() *providers.Snapshot {
 	instance.Set("/ingress", providers.Field{Value: providers.Set("b", "a"), Foreign: map[string]string{"b": "LB"}})
 	instance.Set("/egress", providers.Field{Value: providers.Set()})
 	return &providers.Snapshot{
-		Scope:    providers.Scope{Provider: "aws", Account: "1", Region: "r", Identity: "K/n"},
-		TakenAt:  time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC),
+		Scope:  providers.Scope{Provider: "aws", Account: "1", Region: "r", Identity: "K/n"},
+		Serves: []string{"prod/c1"}, TakenAt: time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC),
 		Coverage: map[string]error{"Instance": nil, "Volume": errors.New("denied\n\"quoted\""), "X": errors.New("")},
 		Resources: map[providers.ID]*providers.Resource{
 			instance.ID: instance,

@@ -174,6 +174,9 @@ func (b *builder) adapter(ctx context.Context, dev *infrav1.NetworkDeviceSpec, k
 func (b *builder) adjust(ctx context.Context, vm *object.VirtualMachine, vsvm *infrav1.VSphereVM) error {
 	spec := &vsvm.Spec.VirtualMachineCloneSpec
 	config := types.VirtualMachineConfigSpec{NumCoresPerSocket: spec.NumCoresPerSocket}
+	if q := spec.Resources.Requests.Memory; !q.IsZero() {
+		config.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: ptr.To(q.Value() >> 20)}
+	}
 	for key, value := range spec.CustomVMXKeys {
 		config.ExtraConfig = append(config.ExtraConfig, &types.OptionValue{Key: key, Value: value})
 	}

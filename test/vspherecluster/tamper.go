@@ -41,7 +41,7 @@ type Finding struct {
 	Status detector.Status
 	// Diffs are ordered by path and value.
 	Diffs []Diff
-	// Warnings must be there; nil leaves them open.
+	// Warnings is how many there must be.
 	Warnings int
 }
 
@@ -56,7 +56,8 @@ type Diff struct {
 
 // Tampers lists every tamper, in the order of the drift catalog.
 func Tampers() []Tamper {
-	return slices.Concat([]Tamper{})
+	return slices.Concat(existenceTampers(), powerTampers(), hardwareTampers(), diskTampers(), networkTampers(),
+		addressTampers(), placeTampers(), templateTampers(), tagTampers(), configTampers())
 }
 
 // FindingOf gives what a detector's finding says in the words of expected ones.

@@ -39,6 +39,9 @@ func compareWanted(owner *providers.Owner, w *providers.Resource, snap *provider
 		return single(owner, snap, w, nil, NotChecked, reason)
 	}
 	have := snap.Resources[w.ID]
+	if w.Unknown != "" {
+		return single(owner, snap, w, have, Unknown, oneLine(w.Unknown))
+	}
 	if have == nil && !w.Absent {
 		if ageOf(owner, w, snap, opt) == young {
 			return single(owner, snap, w, nil, Unknown, young.reason()) // a live read would tell no more

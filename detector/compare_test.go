@@ -236,6 +236,16 @@ func TestCompareResources(t *testing.T) {
 			want:   want("i-1"), snap: snapshot(have("i-1", unknown("disconnected"), gone("terminated"))),
 			lines: []line{{Status: detector.Unknown}}, says: "disconnected",
 		},
+		"wanted unknown, absent": {
+			reason: "an owner whose identity is in doubt has lost nothing",
+			want:   want("i-1", unknown("identity mismatch")), snap: snapshot(),
+			lines: []line{{Status: detector.Unknown}}, says: "identity mismatch",
+		},
+		"wanted unknown, exists": {
+			reason: "what cannot be told to be the owner's is not compared with its wants",
+			want:   want("i-1", unknown("identity mismatch"), str("/type", "m5")), snap: snapshot(have("i-1", str("/type", "m6"))),
+			lines: []line{{Status: detector.Unknown}}, says: "identity mismatch",
+		},
 		"wanted absent, absent": {
 			reason: "as wanted",
 			want:   want("i-1", wantedAbsent), snap: snapshot(), inSync: true,

@@ -153,6 +153,9 @@ func under(path, prefix string) bool {
 type Snapshot struct {
 	Scope   Scope
 	TakenAt time.Time
+	// Serves are the clusters, as NAMESPACE/NAME, that a snapshot was taken for;
+	// a saved one says so, a live one need not.
+	Serves []string
 	// Coverage has an entry for each kind that was read, "Instance", and for
 	// parts of a kind that need reads of their own, "VirtualMachine/tags":
 	// nil means complete, an error why it is unknown. A kind without an entry

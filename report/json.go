@@ -19,29 +19,35 @@ func writeJSON(w io.Writer, r *Report, _ Style) error {
 	if err := enc.Encode(r); err != nil {
 		return err
 	}
-	_, err := w.Write(escapeHidden(b.Bytes()))
+	_, err := w.Write(escapeHidden(b.Bytes(), surrogates))
 	return err
 }
 
 // escapeHidden replaces hidden characters by \u escapes. Everything outside of
-// JSON's strings is plain ASCII, so that only strings change, and only in
-// their spelling.
-func escapeHidden(text []byte) []byte {
+// the quoted strings of JSON is plain ASCII, so that only strings change, and
+// only in their spelling. beyond spells characters beyond the basic plane;
+// where it is nil they stay.
+func escapeHidden(text []byte, beyond func(rune) string) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
 		c, size := utf8.DecodeRune(text)
 		switch {
-		case c < 0x7f || !hidden(c):
+		case c < 0x7f || !hidden(c) || c > 0xffff && beyond == nil:
 			out = append(out, text[:size]...)
 		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+			out = append(out, beyond(c)...)
 		default:
 			out = fmt.Appendf(out, `\u%04x`, c)
 		}
 		text = text[size:]
 	}
 	return out
+}
+
+// surrogates spells a character beyond the basic plane as JSON does.
+func surrogates(c rune) string {
+	high, low := utf16.EncodeRune(c)
+	return fmt.Sprintf(`\u%04x\u%04x`, high, low)
 }
 
 // MaxReportBytes bounds what Read takes.

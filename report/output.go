@@ -29,10 +29,15 @@ const (
 type writer func(io.Writer, *Report, Style) error
 
 var writers = map[Format]writer{
-	FormatTable: writeTable,
-	FormatWide:  writeWide,
-	FormatJSON:  writeJSON,
-	FormatYAML:  writeYAML,
+	FormatTable:       writeTable,
+	FormatWide:        writeWide,
+	FormatJSON:        writeJSON,
+	FormatYAML:        writeYAML,
+	FormatMarkdown:    writeMarkdown,
+	FormatHTML:        writeHTML,
+	FormatSARIF:       writeSARIF,
+	FormatJUnit:       writeJUnit,
+	FormatOpenReports: writeOpenReports,
 }
 
 // Formats gives the names of all formats, in the order of their documentation.

@@ -36,6 +36,7 @@ var catalogInstance = []providers.CatalogRow{
 	instanceRow("/keyName", "AWSMachine spec.sshKeyName", immutable, "exactly; the cluster's default is not held against machines", "EC2 API: RunInstances, KeyName"),
 	instanceRow("/spot", "AWSMachine spec.marketType, spec.spotMarketOptions", immutable, "whether the instance is a spot instance", "EC2 API: Instance, InstanceLifecycle"),
 	instanceRow("/tenancy", "AWSMachine spec.tenancy; host where a dedicated host is named", immutable, "exactly", "EC2 API: Placement"),
+	instanceRow("/hostId", "AWSMachine spec.hostID, or status.dedicatedHost.id of a host that CAPA allocated", immutable, "exactly, where the affinity is host", "EC2 API: Placement"),
 	instanceRow("/placementGroup", "AWSMachine spec.placementGroupName", immutable, "exactly", "EC2 API: Placement"),
 	instanceRow("/placementGroupPartition", "AWSMachine spec.placementGroupPartition", immutable, "number", "EC2 API: Placement"),
 	instanceRow("/capacityReservationId", "AWSMachine spec.capacityReservationId", immutable, "exactly", "EC2 API: Instance, CapacityReservationId"),
@@ -51,6 +52,7 @@ var (
 
 	// catalogAttached are the fields of what a machine's spec attaches.
 	catalogAttached = []providers.CatalogRow{
+		interfaceRow("/state", "AWSMachine spec.networkInterfaces", disruptive, compareExists, "EC2 API: DescribeNetworkInterfaces"),
 		interfaceRow("/instanceId", "AWSMachine spec.networkInterfaces", disruptive, "exactly", "EC2 API: AttachNetworkInterface"),
 		interfaceRow("/deviceIndex", "AWSMachine spec.networkInterfaces, the place in the list", disruptive, "number", "EC2 API: AttachNetworkInterface"),
 	}

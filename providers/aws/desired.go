@@ -59,19 +59,28 @@ func (w *wants) add(r providers.Resource) {
 	w.out = append(w.out, r)
 }
 
-// unchecked adds a resource that is wanted and cannot be compared. It is named
-// after the owner and the field, since it has no id; the slash keeps that name
-// apart from every id of EC2.
+// unchecked adds what a field refers to and cannot be told. It is named after
+// the owner and the field; the slashes keep that name apart from every id of
+// EC2.
 func (w *wants) unchecked(kind, field, reason string) {
-	w.add(providers.Resource{
-		ID:        unrecordedID(kind, w.owner, field),
-		Name:      field,
-		Unchecked: reason,
-	})
+	name := "unresolved/" + w.owner.Ref.Namespace + "/" + w.owner.Ref.Name + "/" + field
+	w.add(providers.Resource{ID: providers.ID{Kind: kind, Name: name}, Name: field, Unchecked: reason})
 }
 
-func unrecordedID(kind string, owner *providers.Owner, field string) providers.ID {
-	return providers.ID{Kind: kind, Name: "unrecorded/" + owner.Ref.Namespace + "/" + owner.Ref.Name + "/" + field}
+// unrecorded adds a resource whose id is not known yet, which is what an empty
+// one means to the detector. One stands for all of its kind: without an id
+// there is nothing to tell them apart by.
+func (w *wants) unrecorded(kind, name, why string) {
+	for i := range w.out {
+		if r := &w.out[i]; r.ID == (providers.ID{Kind: kind}) {
+			r.Name += ", " + name
+			if r.Unchecked != why {
+				r.Unchecked += "; " + why
+			}
+			return
+		}
+	}
+	w.add(providers.Resource{ID: providers.ID{Kind: kind}, Name: name, Unchecked: why})
 }
 
 // release drops every opinion and keeps the identities, so that what an owner

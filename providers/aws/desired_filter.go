@@ -48,7 +48,7 @@ func lookup(snap *providers.Snapshot, kind string, filters []infrav1.Filter) (fo
 			return nil, fmt.Sprintf("the filter %q cannot be answered from what is read of a %s", f.Name, kind)
 		}
 	}
-	for _, r := range snap.OfKind(kind) {
+	for _, r := range ofKind(snap, kind) {
 		if r.Gone == "" && r.Unknown == "" && matchesAll(r, kind, filters) {
 			found = append(found, r)
 		}

@@ -150,7 +150,7 @@ func (c *clusterView) loadBalancerID(lb *lbView, status *infrav1.LoadBalancer) (
 	if err, known := c.snap.Covered(providers.KindLoadBalancer, ""); err != nil || !known {
 		return "", "load balancer " + lb.name + " not recorded, and not to be found by its name: " + notRead(providers.KindLoadBalancer, err)
 	}
-	for _, r := range c.snap.OfKind(providers.KindLoadBalancer) {
+	for _, r := range ofKind(c.snap, providers.KindLoadBalancer) {
 		if r.Name == lb.name && textOf(r, pathLBType) != lbClassic {
 			return r.ID.Name, ""
 		}

@@ -30,7 +30,7 @@ func (w *wants) machine(m *infrav1.AWSMachine) {
 	id, why := machineIdentity(w.owner, m)
 	switch {
 	case why != "":
-		w.unchecked(providers.KindInstance, "spec.providerID", why)
+		w.unrecorded(providers.KindInstance, m.Name, why)
 		return
 	case id == "":
 		w.unsettledMachine(m)
@@ -88,15 +88,15 @@ func machineIdentity(owner *providers.Owner, m *infrav1.AWSMachine) (id, why str
 // identity, and the controller may be about to record one of them.
 func (w *wants) unsettledMachine(m *infrav1.AWSMachine) {
 	r := providers.Resource{
-		ID:        unrecordedID(providers.KindInstance, w.owner, "instance"),
+		ID:        providers.ID{Kind: providers.KindInstance},
 		Name:      m.Name,
 		Unsettled: true,
 		Since:     m.CreationTimestamp.Time,
 		Warnings:  []string{"no provider id recorded yet"},
 	}
 	var spares []string
-	for _, seen := range w.cluster.snap.OfKind(providers.KindInstance) {
-		if seen.Gone == "" && ownedBy(seen, w.cluster.name) && tagOf(seen, "Name") == m.Name {
+	for _, seen := range ofKind(w.cluster.snap, providers.KindInstance) {
+		if seen.Name == m.Name && seen.Gone == "" && ownedBy(seen, w.cluster.name) {
 			spares = append(spares, seen.ID.Name)
 		}
 	}
@@ -159,6 +159,7 @@ func (i *instanceWants) all() {
 	i.cpu()
 	i.registration()
 	i.interfaces()
+	i.unmodelled()
 }
 
 func (i *instanceWants) role() string {
@@ -243,6 +244,14 @@ func (i *instanceWants) placement() {
 		return
 	}
 	wantString(i.r, pathTenancy, first(spec.Tenancy, tenancyHost), providers.Immutable)
+	host := deref(spec.HostID)
+	if s := i.m.Status.DedicatedHost; spec.DynamicHostAllocation != nil && s != nil {
+		host = deref(s.ID)
+	}
+	// Without affinity EC2 may start the instance on any host again.
+	if spec.DynamicHostAllocation != nil || deref(spec.HostAffinity) == affinityHost {
+		wantString(i.r, pathHostID, host, providers.Immutable)
+	}
 }
 
 // cpu wants what is switched on. EC2 leaves a feature out of its answer where
@@ -291,5 +300,30 @@ func (i *instanceWants) interfaces() {
 		want(&eni, pathInstanceID, providers.String(i.r.ID.Name), providers.InPlaceDisruptive)
 		want(&eni, pathDeviceIndex, providers.Int(index), providers.InPlaceDisruptive)
 		i.add(eni)
+	}
+}
+
+// unmodelled reports set fields that nothing is read of, so that they are not
+// taken for compared. A field that holds what the API server fills in says
+// nothing of a user.
+func (i *instanceWants) unmodelled() {
+	spec := &i.m.Spec
+	var fields []string
+	note := func(field string, set bool) {
+		if set {
+			fields = append(fields, "spec."+field)
+		}
+	}
+	note("assignPrimaryIPv6", spec.AssignPrimaryIPv6 != nil)
+	note("capacityReservationPreference", spec.CapacityReservationPreference != "")
+	note("elasticIpPool", spec.ElasticIPPool != nil)
+	o := spec.InstanceMetadataOptions
+	note("instanceMetadataOptions.httpProtocolIpv6", o != nil && o.HTTPProtocolIPv6 == infrav1.InstanceMetadataEndpointStateEnabled)
+	note("marketType", spec.MarketType == infrav1.MarketTypeCapacityBlock)
+	note("networkInterfaceType", spec.NetworkInterfaceType != "")
+	note("privateDnsName", spec.PrivateDNSName != nil)
+	if len(fields) > 0 {
+		names := strings.Join(fields, ", ")
+		i.unchecked(providers.KindInstance, names, "not modelled: "+names)
 	}
 }

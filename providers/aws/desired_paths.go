@@ -20,6 +20,7 @@ const (
 	pathKeyName              = "/keyName"
 	pathSpot                 = "/spot"
 	pathTenancy              = "/tenancy"
+	pathHostID               = "/hostId"
 	pathPlacementGroup       = "/placementGroup"
 	pathPlacementPartition   = "/placementGroupPartition"
 	pathCapacityReservation  = "/capacityReservationId"

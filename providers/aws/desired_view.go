@@ -82,7 +82,7 @@ func (c *clusterView) byTag(kind, what string, is func(*providers.Resource) bool
 		return "", what + " not recorded, and not to be found by its tags: " + notRead(kind, err)
 	}
 	var ids []string
-	for _, r := range c.snap.OfKind(kind) {
+	for _, r := range ofKind(c.snap, kind) {
 		if r.Gone == "" && ownedBy(r, c.name) && is(r) {
 			ids = append(ids, r.ID.Name)
 		}
@@ -139,4 +139,8 @@ func (c *clusterView) apiServerPort() int64 {
 		return int64(p)
 	}
 	return infrav1.DefaultAPIServerPort
+}
+
+func (c *clusterView) seenVPC() *providers.Resource {
+	return c.snap.Resources[providers.ID{Kind: providers.KindVPC, Name: c.vpcID}]
 }

@@ -130,44 +130,43 @@ type bucket struct {
 	streak int
 }
 
-// take waits for a token, and for the end of a pause. The epoch is to be given
+// take waits for the end of a pause and for a token. The epoch is to be given
 // back with the outcome.
 func (b *bucket) take(ctx context.Context) (epoch int, err error) {
+	var token *rate.Reservation
 	for {
-		wait, epoch, cancel := b.reserve()
-		if wait <= 0 {
+		var wait time.Duration
+		if wait, epoch, token = b.next(token); wait <= 0 {
 			return epoch, nil
 		}
 		if err := sleep(ctx, b.clock, wait); err != nil {
-			cancel()
+			if token != nil {
+				b.giveBack(token)
+			}
 			return 0, err
-		}
-		if cancel == nil {
-			continue
-		}
-		if paused, epoch := b.paused(); !paused {
-			return epoch, nil
 		}
 	}
 }
 
-// reserve gives the time to wait. cancel is nil when the wait is a pause that
-// holds no token.
-func (b *bucket) reserve() (wait time.Duration, epoch int, cancel func()) {
+// next gives the time to wait, reserving a token where none is held yet. A
+// pause comes first: tokens that come in while it lasts are for after it.
+func (b *bucket) next(held *rate.Reservation) (wait time.Duration, epoch int, token *rate.Reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
 	if wait := b.resume.Sub(now); wait > 0 {
-		return wait, b.epoch, nil
+		return wait, b.epoch, held
 	}
-	r := b.tokens.ReserveN(now, 1)
-	return r.DelayFrom(now), b.epoch, func() { r.CancelAt(b.clock.Now()) }
+	if held == nil {
+		held = b.tokens.ReserveN(now, 1)
+	}
+	return held.DelayFrom(now), b.epoch, held
 }
 
-func (b *bucket) paused() (bool, int) {
+func (b *bucket) giveBack(token *rate.Reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.resume.After(b.clock.Now()), b.epoch
+	token.CancelAt(b.clock.Now())
 }
 
 // throttled takes note that AWS refused a call that began in the epoch.

@@ -195,14 +195,25 @@ func (o *observation) join() map[providers.ID]*providers.Resource {
 	}
 	out := make(map[providers.ID]*providers.Resource, n)
 	for i := range o.seenInstances {
-		out[o.seenInstances[i].ID] = o.seenInstances[i].Resource
+		o.put(out, o.seenInstances[i].Resource)
 	}
 	for _, l := range lists {
 		for _, r := range l {
-			out[r.ID] = r
+			o.put(out, r)
 		}
 	}
 	return out
+}
+
+var errNoID = errors.New("AWS gave a resource without an id, so the listing cannot be trusted")
+
+// put adds a resource. One without an id would match every unset reference.
+func (o *observation) put(out map[providers.ID]*providers.Resource, r *providers.Resource) {
+	if r.ID.Name == "" {
+		o.cover("kind "+r.ID.Kind, errNoID, r.ID.Kind)
+		return
+	}
+	out[r.ID] = r
 }
 
 // joinEvents gives each instance its events. Instances that do not run have no

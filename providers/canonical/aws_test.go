@@ -121,7 +121,9 @@ func TestC22DeviceNamesAreNotMapped(t *testing.T) {
 func FuzzInstanceProfile(f *testing.F) {
 	fuzzPlain(f, canonical.InstanceProfile, "arn:aws:iam::1:instance-profile/a/b", "a/ /", "/ 00")
 }
-func FuzzKMSKey(f *testing.F)     { fuzzPlain(f, canonical.KMSKey, "arn:aws:kms:e:1:key/k", "key/key/a", "key/ a") }
+func FuzzKMSKey(f *testing.F) {
+	fuzzPlain(f, canonical.KMSKey, "arn:aws:kms:e:1:key/k", "key/key/a", "key/ a")
+}
 func FuzzDeviceName(f *testing.F) { fuzzPlain(f, canonical.DeviceName, "sda", "dev/sda", "dev/") }
 
 func FuzzInstanceID(f *testing.F) {

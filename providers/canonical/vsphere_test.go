@@ -53,4 +53,6 @@ func FuzzHardwareVersion(f *testing.F) {
 	})
 }
 
-func FuzzInventoryPath(f *testing.F) { fuzzPlain(f, canonical.InventoryPath, "/DC0//vm/../%2F", " . ", "./ 0") }
+func FuzzInventoryPath(f *testing.F) {
+	fuzzPlain(f, canonical.InventoryPath, "/DC0//vm/../%2F", " . ", "./ 0")
+}

@@ -29,12 +29,12 @@ func (w *wantedMachine) identify(machine *infrav1.VSphereMachine, snap *provider
 		recorded = "vsphere://" + w.vm.Spec.BiosUUID
 	}
 	if recorded == "" {
-		return identity{id: virtualMachine(w.name()), unsettled: true}
+		return identity{id: virtualMachine(""), unsettled: true}
 	}
 	uuid, ok := canonical.VMUUID(recorded)
 	if !ok {
 		return identity{
-			id:        virtualMachine(w.name()),
+			id:        virtualMachine(""),
 			unchecked: fmt.Sprintf("its provider id %q holds no UUID, and nothing else identifies a virtual machine", recorded),
 		}
 	}
@@ -42,15 +42,20 @@ func (w *wantedMachine) identify(machine *infrav1.VSphereMachine, snap *provider
 		return identity{id: found[0].ID, seen: found[0]}
 	}
 	if r := w.lookalike(snap, x); r != nil {
-		if r.Unknown != "" && r.Fields["/biosUuid"].Value.IsAbsent() {
-			// It reports no UUID; its own reason says why.
-			return identity{id: r.ID, seen: r}
-		}
-		return identity{id: r.ID, unknown: fmt.Sprintf(
-			"identity mismatch: the provider id says UUID %s, and virtual machine %s (%s) in its place has BIOS UUID %s",
-			uuid, r.Name, moid(r), r.Fields["/biosUuid"].Value.Text())}
+		// The wanted UUID stays the id: the other machine is not claimed.
+		return identity{id: virtualMachine(uuid), unknown: mismatch(uuid, r)}
 	}
 	return identity{id: virtualMachine(uuid)}
+}
+
+// mismatch says why the machine in an owner's place cannot be told to be its.
+func mismatch(uuid string, r *providers.Resource) string {
+	bios := r.Fields["/biosUuid"].Value.Text()
+	if bios == "" {
+		return fmt.Sprintf("no virtual machine reports UUID %s, and %s (%s) in its place reports none: %s", uuid, r.Name, moid(r), r.Unknown)
+	}
+	return fmt.Sprintf("identity mismatch: the provider id says UUID %s, and virtual machine %s (%s) in its place has BIOS UUID %s",
+		uuid, r.Name, moid(r), bios)
 }
 
 func virtualMachine(name string) providers.ID {

@@ -17,7 +17,7 @@ import (
 // config alone would bring the whole VMX file. config.hardware is the dearest,
 // and the only place of disks, adapters and cores per socket.
 var machineProps = []string{
-	"name", "parent", "parentVApp", "resourcePool",
+	"name", "parent", "resourcePool", "datastore",
 	"config.instanceUuid", "config.uuid", "config.template", "config.version",
 	"config.hardware", "config.extraConfig", "config.files.vmPathName",
 	"config.cpuAllocation", "config.memoryAllocation",
@@ -111,7 +111,7 @@ func (mr *machineReader) place(o *object, r *providers.Resource) {
 			r.Set("/datacenter", field(providers.String(pool.datacenter)))
 		}
 	}
-	if ds := mr.homeDatastore(o, r); ds != nil {
+	if ds := mr.homeDatastore(o, r); ds != nil && ds.path != "" {
 		r.Set("/datastore", field(providers.String(ds.path)))
 	}
 	if host := mr.inv.entities[o.refTo("runtime.host")]; host != nil {
@@ -121,9 +121,13 @@ func (mr *machineReader) place(o *object, r *providers.Resource) {
 	r.Set("/vmGroups", field(providers.Set(groups...)))
 }
 
-// homeDatastore is where the VMX file is: "[datastore] folder/name.vmx". The
-// list in property datastore also has those of ISO images and CSI volumes.
+// homeDatastore is the one datastore that a machine uses, and where there are
+// several, because of ISO images and CSI volumes, the one that holds its VMX
+// file: "[datastore] folder/name.vmx".
 func (mr *machineReader) homeDatastore(o *object, r *providers.Resource) *entity {
+	if all, ok := o.props["datastore"].(types.ArrayOfManagedObjectReference); ok && len(all.ManagedObjectReference) == 1 {
+		return mr.inv.entities[all.ManagedObjectReference[0]]
+	}
 	name, _, ok := strings.Cut(strings.TrimPrefix(o.str("config.files.vmPathName"), "["), "]")
 	if !ok {
 		return nil

@@ -59,8 +59,9 @@ type Server struct {
 	done   chan struct{}
 }
 
-// Find gives the path of moto_server: the variable's, the one in PATH or the
-// usual one. The error says how to install it.
+// Find gives the path of moto_server: the variable's, the usual one, or the
+// one in PATH, which comes last because nobody pinned its version. The error
+// says how to install it.
 func Find() (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -68,13 +69,13 @@ func Find() (string, error) {
 		}
 		return path, nil
 	}
-	if path, err := exec.LookPath("moto_server"); err == nil {
-		return path, nil
-	}
 	if _, err := os.Stat(usualPlace); err == nil {
 		return usualPlace, nil
 	}
-	return "", fmt.Errorf("moto_server not found in $%s, PATH or %s: install it with\n\tpython3 -m venv .moto && .moto/bin/pip install '%s' && export %s=$PWD/.moto/bin/moto_server",
+	if path, err := exec.LookPath("moto_server"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("moto_server not found in $%s, %s or PATH: install it with\n\tpython3 -m venv .moto && .moto/bin/pip install '%s' && export %s=$PWD/.moto/bin/moto_server",
 		BinaryVariable, usualPlace, bytes.TrimSpace(requirement), BinaryVariable)
 }
 
@@ -105,7 +106,7 @@ func (s *Server) start(ctx context.Context, path string) error {
 	}
 	read, write := io.Pipe()
 	s.cmd = exec.Command(path, "-H", "127.0.0.1", "-p", "0")
-	s.cmd.Env = append(os.Environ(), "MOTO_AMIS_PATH="+file, "PYTHONUNBUFFERED=1", "MOTO_PORT=0")
+	s.cmd.Env = append(os.Environ(), "MOTO_AMIS_PATH="+file, "PYTHONUNBUFFERED=1")
 	s.cmd.Stdout, s.cmd.Stderr = write, write
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
@@ -211,6 +212,9 @@ func (s *Server) Environment() map[string]string {
 	}
 }
 
+// Output gives the last lines that the server wrote, to explain a failure.
+func (s *Server) Output() string { return s.output.String() }
+
 // Close ends the server. It may be called again.
 func (s *Server) Close() error {
 	if s.cmd != nil && s.cmd.Process != nil {
@@ -230,7 +234,7 @@ func (t *tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, line)
-	if len(t.lines) > 20 {
+	if len(t.lines) > 40 {
 		t.lines = t.lines[1:]
 	}
 }

@@ -1,0 +1,43 @@
+package providers
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone gives a copy that shares nothing with the resource. Values are
+// immutable and stay as they are.
+func (r *Resource) Clone() *Resource {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Needs = slices.Clone(r.Needs)
+	c.Closed = slices.Clone(r.Closed)
+	c.Warnings = slices.Clone(r.Warnings)
+	c.ClusterTags = slices.Clone(r.ClusterTags)
+	c.Fields = maps.Clone(r.Fields)
+	for path, f := range c.Fields {
+		if f.Foreign != nil {
+			f.Foreign = maps.Clone(f.Foreign)
+			c.Fields[path] = f
+		}
+	}
+	return &c
+}
+
+// Clone gives a copy that shares nothing with the snapshot but its errors.
+func (s *Snapshot) Clone() *Snapshot {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Coverage = maps.Clone(s.Coverage)
+	if s.Resources != nil {
+		c.Resources = make(map[ID]*Resource, len(s.Resources))
+	}
+	for id, r := range s.Resources {
+		c.Resources[id] = r.Clone()
+	}
+	return &c
+}

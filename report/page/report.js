@@ -1,0 +1,61 @@
+"use strict";
+(() => {
+  const form = document.getElementById("filters");
+  const shown = document.getElementById("shown");
+  const fold = document.getElementById("fold");
+  const field = (name) => document.getElementById("f-" + name);
+  const names = ["severity", "status", "cluster", "kind"];
+  const cards = Array.from(document.querySelectorAll("#findings .finding"), (card) => {
+    const owner = card.closest("details");
+    const around = owner ? owner.querySelector("summary").textContent : "";
+    const machines = owner && owner.querySelector(".machines");
+    return {
+      card,
+      owner,
+      section: card.closest("section"),
+      text: (around + " " + (machines ? machines.textContent : "") + " " + card.textContent).toLowerCase(),
+    };
+  });
+  const owners = Array.from(document.querySelectorAll("details.owner"));
+  const sections = Array.from(document.querySelectorAll("#findings section"));
+
+  const matches = (name, value, card) => {
+    const own = card.dataset[name];
+    return name === "kind" ? own.split("\n").includes(value) : own === value;
+  };
+
+  const apply = () => {
+    const words = field("text").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const chosen = names.map((name) => [name, field(name).value]).filter(([, value]) => value !== "");
+    const filtering = words.length + chosen.length > 0;
+    const alive = new Set();
+    let count = 0;
+    for (const entry of cards) {
+      const ok = words.every((w) => entry.text.includes(w)) && chosen.every(([n, v]) => matches(n, v, entry.card));
+      entry.card.hidden = !ok;
+      if (ok) {
+        count++;
+        alive.add(entry.owner);
+        alive.add(entry.section);
+      }
+    }
+    for (const owner of owners) owner.hidden = filtering && !alive.has(owner);
+    for (const section of sections) section.hidden = filtering && !alive.has(section);
+    shown.textContent = filtering ? count + " of " + cards.length + " shown" : cards.length + (cards.length === 1 ? " entry" : " entries");
+  };
+
+  form.addEventListener("input", apply);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(apply));
+  fold.addEventListener("click", () => {
+    const collapse = fold.getAttribute("aria-pressed") !== "true";
+    for (const owner of owners) owner.open = !collapse;
+    fold.setAttribute("aria-pressed", String(collapse));
+    fold.textContent = collapse ? "Expand all" : "Collapse all";
+  });
+  addEventListener("beforeprint", () => {
+    for (const owner of owners) owner.open = true;
+  });
+  form.hidden = false;
+  apply();
+})();

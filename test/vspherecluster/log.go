@@ -1,0 +1,140 @@
+package vspherecluster
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// administrator is the user agent of the package's own calls, which are not
+// logged.
+const administrator = "vspherecluster-administrator"
+
+// Call is one call to the simulator.
+type Call struct {
+	// Method is the SOAP method, or verb, path and action for REST.
+	Method string
+	// Body is the request as sent.
+	Body string
+}
+
+// Log has the calls of everybody but the administrator, and can make them
+// fail.
+type Log struct {
+	mu    sync.Mutex
+	calls []Call
+	fail  func(Call, http.ResponseWriter) bool
+}
+
+// Calls gives the calls so far.
+func (l *Log) Calls() []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.calls)
+}
+
+// Reset forgets the calls so far.
+func (l *Log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = nil
+}
+
+// Fail has a function look at each further call first; where it gives true it
+// has answered instead of the simulator. nil ends it.
+func (l *Log) Fail(f func(Call, http.ResponseWriter) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = f
+}
+
+// reading are the methods that leave the inventory as it is. Views, sessions
+// and filters belong to the caller's session and end with it.
+var reading = map[string]bool{
+	"RetrieveServiceContent": true, "Login": true, "Logout": true, "CurrentTime": true,
+	"CreateContainerView": true, "DestroyView": true, "RetrievePropertiesEx": true, "ContinueRetrievePropertiesEx": true,
+	"FindByUuid": true, "FindAllByUuid": true,
+	"PbmRetrieveServiceContent": true, "PbmQueryAssociatedProfiles": true, "PbmRetrieveContent": true,
+	"POST /rest/com/vmware/cis/session": true, "DELETE /rest/com/vmware/cis/session": true, "GET /rest/com/vmware/cis/session": true,
+	"POST /rest/com/vmware/cis/session?~action=get":                                           true,
+	"POST /rest/com/vmware/cis/tagging/tag-association?~action=list-attached-tags-on-objects": true,
+}
+
+// Mutating gives the calls that are not known to leave the inventory as it
+// is.
+func (l *Log) Mutating() []string {
+	var out []string
+	for _, c := range l.Calls() {
+		get := strings.HasPrefix(c.Method, "GET /rest/com/vmware/cis/tagging/") || strings.HasPrefix(c.Method, "GET /about")
+		if !reading[c.Method] && !get {
+			out = append(out, c.Method)
+		}
+	}
+	return out
+}
+
+func (l *Log) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.UserAgent() == administrator {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		call := Call{Method: methodOf(r, body), Body: string(body)}
+		l.mu.Lock()
+		l.calls = append(l.calls, call)
+		fail := l.fail
+		l.mu.Unlock()
+		if fail != nil && fail(call, w) {
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// methodOf names a SOAP call by the first element of its body.
+func methodOf(r *http.Request, body []byte) string {
+	if r.Method == http.MethodPost && bytes.Contains(body, []byte("Envelope")) {
+		d := xml.NewDecoder(bytes.NewReader(body))
+		inBody := false
+		for {
+			token, err := d.Token()
+			if err != nil {
+				break
+			}
+			start, ok := token.(xml.StartElement)
+			switch {
+			case !ok:
+			case inBody:
+				return start.Name.Local
+			case start.Name.Local == "Body":
+				inBody = true
+			}
+		}
+	}
+	name := r.Method + " " + r.URL.Path
+	if action := r.URL.Query().Get("~action"); action != "" {
+		name += "?~action=" + action
+	}
+	return name
+}
+
+// NotAuthenticated answers a SOAP call as a vCenter does that has forgotten
+// the session.
+func NotAuthenticated(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>
+<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>The session is not authenticated.</faultstring><detail>
+<NotAuthenticatedFault xmlns="urn:vim25" xsi:type="NotAuthenticated"><object type="PropertyCollector">propertyCollector</object><privilegeId>System.View</privilegeId></NotAuthenticatedFault>
+</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
+}

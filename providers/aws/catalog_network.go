@@ -35,6 +35,7 @@ var catalogNetwork = []providers.CatalogRow{
 	subnetRow("/cidrBlock", "AWSCluster spec.network.subnets[].cidrBlock", immutable, "masked prefix", "EC2 API: Subnet, CidrBlock"),
 	subnetRow("/ipv6CidrBlock", "AWSCluster spec.network.subnets[].ipv6CidrBlock", immutable, "masked prefix", "EC2 API: Subnet, Ipv6CidrBlockAssociationSet"),
 	subnetRow("/mapPublicIpOnLaunch", "AWSCluster spec.network.subnets[].isPublic as declared, of subnets that CAPA made", inPlace, "exactly; an isPublic that CAPA wrote over the user's is adopted drift", "EC2 API: ModifySubnetAttribute; CAPA: createSubnet"),
+	subnetRow("/routeTableId", "AWSCluster spec.network.subnets[].routeTableId, of a VPC that CAPA keeps", inPlace, "exactly; a subnet that names no table has its VPC's main one", "EC2 API: ReplaceRouteTableAssociation"),
 	subnetRow("/tags/KEY", "AWSCluster spec.network.subnets[].tags and spec.additionalTags; ownership, role, load balancer role and name; in a VPC that CAPA keeps", inPlace, compareTags, "EC2 API: CreateTags; CAPA: getSubnetTagParams"),
 
 	gatewayRow("/state", "AWSCluster spec.network.vpc.internetGatewayId, spec.network.vpc.ipv6.egressOnlyInternetGatewayId", inPlace, compareExists, "EC2 API: DescribeInternetGateways, DescribeEgressOnlyInternetGateways"),

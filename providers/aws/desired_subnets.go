@@ -124,6 +124,9 @@ func (c *clusterView) managedSubnet(r *providers.Resource, s *subnetView) {
 	if !isSubnetID(s.spec.ID) && !s.spec.IsEdgeWavelength() {
 		r.Set(pathMapPublicIP, providers.Field{Value: providers.Bool(s.public), Mutability: providers.InPlace, Adopted: s.adopted})
 	}
+	if table, _ := c.tableID(s); table != "" {
+		r.Set(pathRouteTableID, providers.Field{Value: providers.String(table), Mutability: providers.InPlace, Adopted: s.adopted})
+	}
 	wantTags(r, c.name, c.subnetTags(s))
 	if s.adopted {
 		now := *s

@@ -50,7 +50,8 @@ func newClusterView(owner *providers.Owner, snap *providers.Snapshot) *clusterVi
 		}
 	case nil:
 	default:
-		c.noSpec = fmt.Sprintf("clusters of kind %T are not modelled", infra)
+		kind := first(infra.GetObjectKind().GroupVersionKind().Kind, fmt.Sprintf("%T", infra))
+		c.noSpec = "infrastructure of kind " + kind + " is not modelled"
 	}
 	if c.spec == nil {
 		c.noSpec = first(c.noSpec, "the cluster's AWSCluster was not found")

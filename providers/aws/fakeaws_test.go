@@ -33,7 +33,7 @@ type fakeCall struct {
 	form   url.Values
 }
 
-func newFakeAWS(t *testing.T) *fakeAWS {
+func newFakeAWS(t testing.TB) *fakeAWS {
 	t.Helper()
 	f := &fakeAWS{answers: map[string]answerFunc{}, accounts: map[string]string{}}
 	f.Server = httptest.NewServer(f)

@@ -2,8 +2,7 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
-	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -13,7 +12,9 @@ import (
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing/types"
 	elbv2 "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbv2types "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/test/moto"
 )
 
@@ -151,30 +152,154 @@ func (w *world) makeBalancers(ctx context.Context) {
 	must[*elbv2.RegisterTargetsOutput](t)(w.elbv2.RegisterTargets(ctx, &elbv2.RegisterTargetsInput{TargetGroupArn: arn, Targets: []elbv2types.TargetDescription{{Id: &w.instance}}}))
 }
 
-func TestDump(t *testing.T) {
-	newWorld(t)
+func TestObserveOnMoto(t *testing.T) {
+	w := newWorld(t)
 	p := provider(t)
 	scope, err := p.Scope(t.Context(), observedCluster("c1"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if want := (providers.Scope{Provider: Name, Account: moto.Account, Region: "eu-central-1"}); scope != want {
+		t.Fatalf("scope %+v, want %+v", scope, want)
+	}
 	snap, err := p.Observe(t.Context(), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, e := range snap.Coverage {
-		t.Log(k, e)
-	}
-	for _, kind := range []string{"Instance", "Volume", "NetworkInterface", "SecurityGroup", "VPC", "Subnet", "InternetGateway", "NATGateway", "RouteTable", "NetworkACL", "LoadBalancer"} {
-		for _, r := range snap.OfKind(kind) {
-			f := map[string]any{}
-			for k, v := range r.Fields {
-				f[k] = v.Value.Any()
-			}
-			b, _ := json.Marshal(f)
-			t.Log(r.ID, r.Name, r.Gone, r.Unknown, r.ForeignTo, r.ClusterTags, r.Closed, string(b))
+	for key, err := range snap.Coverage {
+		if err != nil {
+			t.Errorf("coverage of %s: %v", key, err)
 		}
 	}
-	t.Log(p.Calls())
-	_ = os.Stdout
+	for name, tc := range map[string]struct {
+		id   providers.ID
+		want map[string]any
+	}{
+		"instance": {providers.ID{Kind: providers.KindInstance, Name: w.instance}, map[string]any{
+			"/state": "running", "/instanceType": "m5.large", "/imageId": moto.Image, "/securityGroups": []string{w.group}, "/subnetId": w.private, "/vpcId": w.vpc,
+			"/availabilityZone": "eu-central-1a", "/publicIp": false, "/keyName": "ops", "/spot": false, "/rootDeviceName": "/dev/sda1", "/tenancy": "default",
+			"/metadataOptions/httpTokens": "required", "/metadataOptions/httpPutResponseHopLimit": int64(2), "/scheduledEvents": []string(nil),
+			"/rootVolume/size": int64(80), "/rootVolume/type": "gp3", "/rootVolume/encrypted": true, "/rootVolume/iops": int64(3000), "/rootVolume/throughput": nil,
+			"/nonRootVolumes/~1dev~1sdb/size": int64(20), "/nonRootVolumes/~1dev~1sdb/type": "gp2",
+			"/tags/Name": "c1-md-0", "/tags/a~1b~0c": "x", "/loadBalancers/c1-apiserver": "registered", "/loadBalancers/apiserver-target-1": "registered",
+		}},
+		"stopped": {providers.ID{Kind: providers.KindInstance, Name: w.stopped}, map[string]any{
+			"/state": "stopped", "/stateReason": "Client.UserInitiatedShutdown", "/loadBalancers/c1-apiserver": nil, "/instanceType": "m5.large",
+		}},
+		"terminated": {providers.ID{Kind: providers.KindInstance, Name: w.terminated}, map[string]any{"/state": "terminated", "/instanceType": nil}},
+		"volume":     {providers.ID{Kind: providers.KindVolume, Name: w.volume}, map[string]any{"/size": int64(8), "/state": "available", "/attachments": []string(nil)}},
+		"group": {providers.ID{Kind: providers.KindSecurityGroup, Name: w.group}, map[string]any{
+			"/vpcId": w.vpc, "/description": "nodes", "/ingress": []string{"tcp 443-443 from 10.0.0.0/16", "tcp 443-443 from 10.1.0.0/16"}, "/egress": []string{"all to 0.0.0.0/0"},
+		}},
+		"VPC":            {providers.ID{Kind: providers.KindVPC, Name: w.vpc}, map[string]any{"/cidrBlock": "10.0.0.0/16", "/enableDnsSupport": true, "/enableDnsHostnames": false, "/tags/Name": "c1-vpc"}},
+		"private subnet": {providers.ID{Kind: providers.KindSubnet, Name: w.private}, map[string]any{"/vpcId": w.vpc, "/cidrBlock": "10.0.0.0/20", "/routeTableId": w.table, "/mapPublicIpOnLaunch": false}},
+		"public subnet":  {providers.ID{Kind: providers.KindSubnet, Name: w.public}, map[string]any{"/routeTableId": w.publicTable}},
+		"gateway":        {providers.ID{Kind: providers.KindInternetGateway, Name: w.igw}, map[string]any{"/vpcId": w.vpc, "/egressOnly": false}},
+		"egress only":    {providers.ID{Kind: providers.KindInternetGateway, Name: w.eigw}, map[string]any{"/vpcId": w.vpc, "/egressOnly": true}},
+		"NAT gateway":    {providers.ID{Kind: providers.KindNATGateway, Name: w.nat}, map[string]any{"/vpcId": w.vpc, "/subnetId": w.public, "/state": "available"}},
+		"route table":    {providers.ID{Kind: providers.KindRouteTable, Name: w.table}, map[string]any{"/routes/0.0.0.0~10": w.nat, "/routes/10.0.0.0~116": "local", "/associations": []string{w.private}, "/main": false}},
+		"classic": {providers.ID{Kind: providers.KindLoadBalancer, Name: "classic/" + w.classic}, map[string]any{
+			"/type": "classic", "/scheme": "internet-facing", "/listeners": []string{"TCP:6443 to TCP:6443"}, "/targets": []string{w.instance}, "/attributes/crossZone": false, "/attributes/idleTimeout": int64(60),
+		}},
+		"network": {providers.ID{Kind: providers.KindLoadBalancer, Name: w.network}, map[string]any{
+			"/type": "network", "/scheme": "internal", "/listeners": []string{"TCP:6443 to target group apiserver-target-1"}, "/targets": []string{w.instance}, "/subnets": []string{w.private},
+			"/targetGroups/apiserver-target-1/port": int64(6443), "/targetGroups/apiserver-target-1/protocol": "TCP", "/targetGroups/apiserver-target-1/healthCheck/protocol": "HTTPS",
+			"/targetGroups/apiserver-target-1/healthCheck/path": "/readyz", "/targetGroups/apiserver-target-1/healthCheck/interval": int64(10), "/attributes/crossZone": false,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := snap.Resources[tc.id]
+			if r == nil {
+				t.Fatalf("%s is not in the snapshot", tc.id)
+			}
+			got := fieldsOf(r)
+			for path, want := range tc.want {
+				if diff := cmp.Diff(want, got[path]); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", path, diff)
+				}
+			}
+			if r.Gone == "" && name != "egress only" && name != "terminated" && !cmp.Equal(r.ClusterTags, []string{"c1"}) {
+				t.Errorf("cluster tags %v", r.ClusterTags)
+			}
+		})
+	}
+	if gone := snap.Resources[providers.ID{Kind: providers.KindInstance, Name: w.terminated}].Gone; gone != "terminated: Client.UserInitiatedShutdown" {
+		t.Errorf("the terminated instance is gone as %q", gone)
+	}
+	if !snap.Resources[providers.ID{Kind: providers.KindInstance, Name: w.stopped}].Closes("/loadBalancers/c1-apiserver") {
+		t.Error("an instance that is in no load balancer does not show it")
+	}
+	wantReads(t, p)
+}
+
+// wantReads checks that nothing but reads was called.
+func wantReads(t *testing.T, p *Provider) {
+	t.Helper()
+	for call := range p.Calls() {
+		if !strings.HasPrefix(call.Operation, "Describe") && call.Operation != "GetCallerIdentity" {
+			t.Errorf("%s %s is not a read of the catalog", call.Service, call.Operation)
+		}
+	}
+}
+
+func TestConfirmOnMoto(t *testing.T) {
+	w := newWorld(t)
+	p := provider(t)
+	scope := scopeOf(t, p)
+	exist := []providers.ID{
+		{Kind: providers.KindInstance, Name: w.instance}, {Kind: providers.KindInstance, Name: w.terminated}, {Kind: providers.KindVolume, Name: w.volume},
+		{Kind: providers.KindSecurityGroup, Name: w.group}, {Kind: providers.KindVPC, Name: w.vpc}, {Kind: providers.KindSubnet, Name: w.private},
+		{Kind: providers.KindInternetGateway, Name: w.igw}, {Kind: providers.KindInternetGateway, Name: w.eigw}, {Kind: providers.KindNATGateway, Name: w.nat},
+		{Kind: providers.KindRouteTable, Name: w.table}, {Kind: providers.KindLoadBalancer, Name: w.network}, {Kind: providers.KindLoadBalancer, Name: "classic/" + w.classic},
+	}
+	absent := []providers.ID{
+		{Kind: providers.KindInstance, Name: "i-0123456789abcdef0"}, {Kind: providers.KindInstance, Name: "i-0123456789abcdef1"}, {Kind: providers.KindInstance, Name: "not an id"},
+		{Kind: providers.KindVolume, Name: "vol-0123456789abcdef0"}, {Kind: providers.KindNetworkInterface, Name: "eni-0123456789abcdef0"}, {Kind: providers.KindSecurityGroup, Name: "sg-0123456789abcdef0"},
+		{Kind: providers.KindVPC, Name: "vpc-0123456789abcdef0"}, {Kind: providers.KindSubnet, Name: "subnet-0123456789abcdef0"}, {Kind: providers.KindInternetGateway, Name: "igw-0123456789abcdef0"},
+		{Kind: providers.KindInternetGateway, Name: "eigw-0123456789abcdef0"}, {Kind: providers.KindNATGateway, Name: "nat-0123456789abcdef0"}, {Kind: providers.KindRouteTable, Name: "rtb-0123456789abcdef0"},
+		{Kind: providers.KindNetworkACL, Name: "acl-0123456789abcdef0"}, {Kind: providers.KindLoadBalancer, Name: w.network + "0"}, {Kind: providers.KindLoadBalancer, Name: "classic/none"},
+	}
+	got, err := p.Confirm(t.Context(), scope, append(exist, absent...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, err := range got.Unconfirmed {
+		t.Errorf("unconfirmed %s: %v", id, err)
+	}
+	for _, id := range exist {
+		if got.Resources[id] == nil {
+			t.Errorf("%s exists and was not found", id)
+		}
+	}
+	for _, id := range absent {
+		if got.Resources[id] != nil {
+			t.Errorf("%s does not exist and was found", id)
+		}
+	}
+	if r := got.Resources[exist[1]]; r == nil || r.Gone == "" {
+		t.Errorf("the terminated instance is %+v: want it to be gone", r)
+	}
+	wantReads(t, p)
+}
+
+// Two looks at the same state are equal, in the same words.
+func TestObserveIsRepeatable(t *testing.T) {
+	newWorld(t)
+	p := provider(t)
+	scope := scopeOf(t, p)
+	look := func() map[string]map[string]any {
+		snap, err := p.Observe(t.Context(), scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]map[string]any{}
+		for id, r := range snap.Resources {
+			out[id.String()] = fieldsOf(r)
+			out[id.String()]["closed"] = r.Closed
+		}
+		return out
+	}
+	if diff := cmp.Diff(look(), look()); diff != "" {
+		t.Error(diff)
+	}
 }

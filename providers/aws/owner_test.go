@@ -18,7 +18,7 @@ import (
 
 // isolate keeps the developer's own AWS configuration out of a test, and
 // leads every call to the endpoint.
-func isolate(t *testing.T, endpoint string) {
+func isolate(t testing.TB, endpoint string) {
 	t.Helper()
 	for name, value := range motoServer.Environment() {
 		t.Setenv(name, value)
@@ -28,7 +28,7 @@ func isolate(t *testing.T, endpoint string) {
 
 // provider makes a provider that does not wait between attempts, over a fake
 // API server with the objects.
-func provider(t *testing.T, objects ...client.Object) *Provider {
+func provider(t testing.TB, objects ...client.Object) *Provider {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := Registration().AddToScheme(scheme); err != nil {

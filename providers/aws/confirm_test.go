@@ -1,0 +1,192 @@
+package aws
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+func instanceIDs(names ...string) []providers.ID {
+	var out []providers.ID
+	for _, n := range names {
+		out = append(out, providers.ID{Kind: providers.KindInstance, Name: n})
+	}
+	return out
+}
+
+// valuesOf gives the values of a numbered form parameter.
+func valuesOf(form url.Values, prefix string) []string {
+	var out []string
+	for n := 1; ; n++ {
+		v, ok := form[fmt.Sprintf("%s.%d", prefix, n)]
+		if !ok {
+			return out
+		}
+		out = append(out, v...)
+	}
+}
+
+// ec2Instances answers DescribeInstances by id as EC2 does: any id that does
+// not exist refuses the whole call.
+func ec2Instances(naming func(missing []string) string, living ...string) answerFunc {
+	return func(_ int, form url.Values) (int, string) {
+		if filter := valuesOf(form, "Filter.1.Value"); len(filter) > 0 {
+			found := slices.DeleteFunc(filter, func(id string) bool { return !slices.Contains(living, id) })
+			return http.StatusOK, ec2Answer("DescribeInstances", instanceItems(found...), "")
+		}
+		var missing []string
+		asked := valuesOf(form, "InstanceId")
+		for _, id := range asked {
+			if !strings.HasPrefix(id, "i-") {
+				return refuse("InvalidInstanceID.Malformed", fmt.Sprintf("Invalid id: %q", id))
+			}
+			if !slices.Contains(living, id) {
+				missing = append(missing, id)
+			}
+		}
+		if len(missing) > 0 {
+			return refuse("InvalidInstanceID.NotFound", naming(missing))
+		}
+		return http.StatusOK, ec2Answer("DescribeInstances", instanceItems(asked...), "")
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	all := func(missing []string) string {
+		return fmt.Sprintf("The instance IDs '%s' do not exist", strings.Join(missing, ", "))
+	}
+	one := func(missing []string) string { return fmt.Sprintf("The instance ID '%s' does not exist", missing[0]) }
+	none := func([]string) string { return "some instance IDs do not exist" }
+	for name, tc := range map[string]struct {
+		answer answerFunc
+		ask    []string
+		exist  []string
+		calls  int // at most
+	}{
+		"all exist":                 {ec2Instances(all, "i-1", "i-2"), []string{"i-1", "i-2"}, []string{"i-1", "i-2"}, 1},
+		"none exists":               {ec2Instances(all), []string{"i-1", "i-2"}, nil, 3},
+		"EC2 names those missing":   {ec2Instances(all, "i-1", "i-4"), []string{"i-1", "i-2", "i-3", "i-4"}, []string{"i-1", "i-4"}, 2},
+		"EC2 names one at a time":   {ec2Instances(one, "i-1"), []string{"i-1", "i-2", "i-3"}, []string{"i-1"}, 3},
+		"EC2 names none":            {ec2Instances(none, "i-1", "i-3"), []string{"i-1", "i-2", "i-3", "i-4"}, []string{"i-1", "i-3"}, 7},
+		"an id that begins another": {ec2Instances(all, "i-1"), []string{"i-1", "i-12"}, []string{"i-1"}, 2},
+		"a malformed id":            {ec2Instances(all, "i-1"), []string{"i-1", "host-7"}, []string{"i-1"}, 4},
+		"asked for twice":           {ec2Instances(all, "i-1"), []string{"i-1", "i-1"}, []string{"i-1"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			aws := newFakeAWS(t)
+			aws.on("ec2.DescribeInstances", tc.answer)
+			p := provider(t)
+			got, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs(tc.ask...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for id := range got.Resources {
+				found = append(found, id.Name)
+			}
+			slices.Sort(found)
+			if diff := cmp.Diff(tc.exist, found); diff != "" {
+				t.Errorf("found (-want +got):\n%s", diff)
+			}
+			if len(got.Unconfirmed) > 0 {
+				t.Errorf("unconfirmed: %v", got.Unconfirmed)
+			}
+			if n := aws.count("ec2.DescribeInstances"); n > tc.calls {
+				t.Errorf("%d calls, want at most %d", n, tc.calls)
+			}
+		})
+	}
+}
+
+// Anything but NotFound proves nothing: such ids are neither found nor absent.
+func TestConfirmThatFails(t *testing.T) {
+	for _, code := range []string{"UnauthorizedOperation", "RequestLimitExceeded", "InternalError", "InvalidParameterCombination"} {
+		t.Run(code, func(t *testing.T) {
+			aws := newFakeAWS(t)
+			aws.on("ec2.DescribeInstances", func(int, url.Values) (int, string) { return refuse(code, "i-1 and i-2") })
+			aws.on("ec2.DescribeVpcs", func(int, url.Values) (int, string) {
+				return refuse("InvalidVpcID.NotFound", "The vpc ID 'vpc-1' does not exist")
+			})
+			p := provider(t)
+			hasty(p)
+			got, err := p.Confirm(t.Context(), scopeOf(t, p), append(instanceIDs("i-1", "i-2"), providers.ID{Kind: providers.KindVPC, Name: "vpc-1"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Resources) != 0 || len(got.Unconfirmed) != 2 {
+				t.Fatalf("found %v, unconfirmed %v: want the two instances unconfirmed and the VPC absent", got.Resources, got.Unconfirmed)
+			}
+			for id, err := range got.Unconfirmed {
+				if apiCode(err) != code || !strings.Contains(err.Error(), "confirm Instance "+id.Name) {
+					t.Errorf("%s is unconfirmed because of %q", id, err)
+				}
+			}
+		})
+	}
+}
+
+func TestConfirmOfKindsThatAreNotModelled(t *testing.T) {
+	newFakeAWS(t)
+	p := provider(t)
+	id := providers.ID{Kind: providers.KindVirtualMachine, Name: "x"}
+	got, err := p.Confirm(t.Context(), scopeOf(t, p), []providers.ID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Unconfirmed[id] == nil {
+		t.Error("a kind that is not modelled is taken to be absent")
+	}
+}
+
+// A filter's wildcards would find other resources than the one asked for.
+func TestConfirmEscapesWildcards(t *testing.T) {
+	aws := newFakeAWS(t)
+	aws.on("ec2.DescribeInstances", ec2Instances(func([]string) string { return "" }, "i-1"))
+	p := provider(t)
+	if _, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs(`*\?`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range aws.of("ec2.DescribeInstances") {
+		if v := valuesOf(c.form, "Filter.1.Value"); len(v) > 0 && v[0] != `\*\\\?` {
+			t.Errorf("asked with the filter %q", v)
+		}
+	}
+}
+
+// Many ids cost few calls.
+func TestConfirmInBatches(t *testing.T) {
+	aws := newFakeAWS(t)
+	var ids []string
+	for n := range 250 {
+		ids = append(ids, fmt.Sprintf("i-%d", n))
+	}
+	aws.on("ec2.DescribeInstances", ec2Instances(func(missing []string) string { return strings.Join(missing, ", ") }, ids...))
+	p := provider(t)
+	got, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs(ids...))
+	if err != nil || len(got.Resources) != 250 {
+		t.Fatalf("%d found, %v", len(got.Resources), err)
+	}
+	if n := aws.count("ec2.DescribeInstances"); n != 3 {
+		t.Errorf("%d calls for 250 ids, want 3", n)
+	}
+}
+
+func FuzzMentions(f *testing.F) {
+	f.Add("The instance IDs 'i-1, i-12' do not exist", "i-1")
+	f.Add("", "")
+	f.Fuzz(func(t *testing.T, message, id string) {
+		if id == "" {
+			return
+		}
+		if mentions(message, id) && !strings.Contains(message, id) {
+			t.Errorf("%q is not in %q", id, message)
+		}
+	})
+}

@@ -1,0 +1,364 @@
+package aws
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// catalogRow finds the row of a wanted field.
+func catalogRow(kind, path string) (providers.CatalogRow, bool) {
+	segments := providers.Segments(path)
+	for _, row := range catalog {
+		pattern := providers.Segments(row.Path)
+		if row.Kind != kind || len(pattern) != len(segments) {
+			continue
+		}
+		matches := true
+		for i, p := range pattern {
+			variable := p == strings.ToUpper(p)
+			matches = matches && (variable || p == segments[i])
+		}
+		if matches {
+			return row, true
+		}
+	}
+	return providers.CatalogRow{}, false
+}
+
+func TestCatalogRows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range catalog {
+		key := row.Kind + row.Path
+		if seen[key] {
+			t.Errorf("%s %s stands twice", row.Kind, row.Path)
+		}
+		seen[key] = true
+		if row.From == "" || row.Compare == "" || row.Source == "" || !strings.HasPrefix(row.Path, "/") {
+			t.Errorf("%s %s is incomplete: %+v", row.Kind, row.Path, row)
+		}
+	}
+	for _, kind := range readKinds {
+		if !seen[kind+"/state"] {
+			t.Errorf("%s has no row for its existence", kind)
+		}
+	}
+}
+
+// words are what specs hold, good and bad.
+var words = []string{
+	"", "c1", "c1-node", "a", "b", "eu-central-1a", "subnet-1", "subnet-2", "sg-1", "sg-2", "vpc-1", "vpc-2", "i-1", "aws:////i-1", "aws:///a/i-1",
+	"rtb-1", "nat-1", "igw-1", "eigw-1", "eni-1", "10.0.0.0/16", "10.0.1.7/24", "0.0.0.0/0", "::/0", "2001:db8::/32", "10.0.0.0/99", "nonsense",
+	"tcp", "udp", "icmp", "-1", "4", "58", "50", "TCP", "HTTPS", "HTTP", "nlb", "alb", "elb", "classic", "disabled", "internal", "internet-facing",
+	"gp2", "gp3", "io1", "/dev/sda1", "sdf", "alias/x", "arn:aws:kms:e:1:key/k", "arn:aws:iam::1:instance-profile/p/n", "p/n", "tag:tier", "subnet-id",
+	"group-name", "vpc-id", "owner-id", "*", "nodes*", "node", "controlplane", "lb", "bastion", "apiserver-lb", "host", "default", "dedicated", "Spot",
+	"OnDemand", "required", "enabled", "public", "private", "kubernetes.io/cluster/c1", "kubernetes.io/cluster/c2", "aws:x", "Name", "MachineName",
+	"sigs.k8s.io/cluster-api-provider-aws/cluster/c1", "sigs.k8s.io/cluster-api-provider-aws/role", "sigs.k8s.io/cluster-api-provider-aws/association",
+	"owned", "shared", "secondary", "AMDEncryptedVirtualizationNestedPaging", "Disabled", "availability-zone", "local-zone", "wavelength-zone",
+	"c1-subnet-private-a", "c1-subnet-public-a", "\x00", "<script>", strings.Repeat("long", 50),
+}
+
+// fill gives a value random contents of the words.
+func fill(r *rand.Rand, v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(words[r.IntN(len(words))])
+	case reflect.Bool:
+		v.SetBool(r.IntN(2) == 0)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt([]int64{0, 1, 2, 80, 443, 6443, 8132, 65535, 70000, -1, -9}[r.IntN(11)])
+	case reflect.Pointer:
+		if depth > 0 && r.IntN(3) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(r, v.Elem(), depth-1)
+		}
+	case reflect.Slice:
+		if depth > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), r.IntN(4), 4))
+			for i := range v.Len() {
+				fill(r, v.Index(i), depth-1)
+			}
+		}
+	case reflect.Map:
+		if depth > 0 && r.IntN(3) > 0 {
+			v.Set(reflect.MakeMap(v.Type()))
+			for range r.IntN(4) {
+				key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+				fill(r, key, depth-1)
+				fill(r, value, depth-1)
+				v.SetMapIndex(key, value)
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(r, v.Field(i), depth)
+			}
+		}
+	default:
+	}
+}
+
+// randomOwners makes a machine and a cluster of random specs.
+func randomOwners(r *rand.Rand) []*providers.Owner {
+	cluster := genAWSCluster()
+	fill(r, reflect.ValueOf(&cluster.Spec).Elem(), 6)
+	fill(r, reflect.ValueOf(&cluster.Status.Network).Elem(), 5)
+	if r.IntN(2) == 0 { // as CAPA records a VPC that it made
+		cluster.Spec.NetworkSpec.VPC.ID = "vpc-1"
+		cluster.Spec.NetworkSpec.VPC.Tags = infrav1.Tags{infrav1.ClusterTagKey("c1"): "owned"}
+		withNetwork(cluster)
+		last := &cluster.Spec.NetworkSpec.Subnets[len(cluster.Spec.NetworkSpec.Subnets)-1]
+		last.IPv6CidrBlock = words[r.IntN(len(words))]
+	}
+	if lb := cluster.Spec.ControlPlaneLoadBalancer; lb != nil && r.IntN(2) == 0 {
+		lb.LoadBalancerType, lb.Name = infrav1.LoadBalancerTypeNLB, nil
+		cluster.Status.Network.APIServerELB = infrav1.LoadBalancer{Name: "c1", ARN: "arn:1"}
+	}
+	machine := genAWSMachine()
+	fill(r, reflect.ValueOf(&machine.Spec).Elem(), 6)
+	if r.IntN(4) > 0 {
+		machine.Spec.ProviderID, machine.Spec.InstanceID = pt("aws:////i-1"), nil
+	}
+	o := machineOwner(machine, inCluster(cluster))
+	o.ControlPlane = r.IntN(2) == 0
+	o.Machine.Spec.FailureDomain = words[r.IntN(6)]
+	return []*providers.Owner{o, clusterOwner(cluster)}
+}
+
+// randomSnapshot makes resources with the ids that random specs name.
+func randomSnapshot(r *rand.Rand) *providers.Snapshot {
+	snap := genSnapshot()
+	prefixes := map[string]string{
+		providers.KindInstance: "i-", providers.KindSubnet: "subnet-", providers.KindSecurityGroup: "sg-", providers.KindVPC: "vpc-",
+		providers.KindInternetGateway: "igw-", providers.KindNATGateway: "nat-", providers.KindRouteTable: "rtb-", providers.KindNetworkACL: "acl-",
+		providers.KindLoadBalancer: "arn:",
+	}
+	for _, kind := range readKinds {
+		for n := range r.IntN(3) {
+			w := func() string { return words[r.IntN(len(words))] }
+			res := seenResource(kind, fmt.Sprintf("%s%d", prefixes[kind], n+1), "name", w(), "/vpcId", "vpc-1", "/availabilityZone", w(), "/cidrBlock", "10.0.0.0/16",
+				"/state", []string{"running", "stopped"}[r.IntN(2)], "/rootDeviceName", "/dev/sda1", "/default", true, "/egressOnly", n == 1, "/subnetId", w(),
+				"/tags/Name", w(), "/tags/tier", w(), "/routes/0.0.0.0~10", w(), "/associations", []string{w()}, "/cpuOptions/amdSevSnp", w(), "/rootVolume/kmsKeyId", w(),
+				"/targetGroups/apiserver-target-1/port", 6443, "/targetGroups/apiserver-target-1/protocol", "TCP")
+			if r.IntN(2) == 0 {
+				res.Set(providers.Pointer("tags", infrav1.ClusterTagKey("c1")), providers.Field{Value: providers.String("owned")})
+			}
+			snap.Resources[res.ID] = res
+		}
+	}
+	return snap
+}
+
+// checkAny checks what holds for every owner and snapshot: no panic, no
+// argument changed, equal results from equal arguments, each field in the
+// catalog, and nothing claimed twice. It gives the wanted resources.
+func checkAny(t *testing.T, o *providers.Owner, snap *providers.Snapshot) []providers.Resource {
+	t.Helper()
+	before := copyOf(o)
+	seen := map[providers.ID]providers.Resource{}
+	for id, r := range snap.Resources {
+		seen[id] = cloneResource(r)
+	}
+	got, err := desired(o, snap)
+	if err != nil {
+		t.Fatalf("%s: %v", o.Ref, err)
+	}
+	if after := copyOf(o); !reflect.DeepEqual(before, after) {
+		t.Errorf("%s was changed (-before +after):\n%s", o.Ref, cmp.Diff(before, after))
+	}
+	for id, r := range snap.Resources {
+		if !reflect.DeepEqual(seen[id], *r) {
+			t.Errorf("%s was changed:\n%s", id, cmp.Diff(seen[id], *r, cmp.AllowUnexported(providers.Value{})))
+		}
+	}
+	again, _ := desired(o, snap)
+	if !reflect.DeepEqual(got, again) {
+		t.Errorf("%s differs from run to run:\n%s", o.Ref, cmp.Diff(got, again, cmp.AllowUnexported(providers.Value{})))
+	}
+	for i := range got {
+		checkResource(t, &got[i])
+	}
+	return got
+}
+
+func checkResource(t *testing.T, r *providers.Resource) {
+	t.Helper()
+	if r.Unchecked != "" && (len(r.Fields) > 0 || strings.ContainsAny(r.Unchecked, "\n")) {
+		t.Errorf("%s is not compared (%q) and wants %d fields", r.ID, r.Unchecked, len(r.Fields))
+	}
+	if r.ID.Name == "" && r.Unchecked == "" && !r.Unsettled {
+		t.Errorf("a %s without id is to be compared", r.ID.Kind)
+	}
+	for path, f := range r.Fields {
+		row, ok := catalogRow(r.ID.Kind, path)
+		switch {
+		case !ok:
+			t.Errorf("%s %s is not in the catalog", r.ID.Kind, path)
+		case row.Mutability != f.Mutability:
+			t.Errorf("%s %s is %q, and %q in the catalog", r.ID.Kind, path, f.Mutability, row.Mutability)
+		case f.Value.IsAbsent() && !strings.HasPrefix(path, "/routes/"):
+			t.Errorf("%s wants %s absent", r.ID, path)
+		}
+	}
+}
+
+func copyOf(o *providers.Owner) []client.Object {
+	var out []client.Object
+	for _, obj := range []client.Object{o.Cluster, o.Machine, o.Infra, o.InfraCluster} {
+		if v := reflect.ValueOf(obj); v.IsValid() && !v.IsNil() {
+			out = append(out, obj.DeepCopyObject().(client.Object))
+		}
+	}
+	return out
+}
+
+func cloneResource(r *providers.Resource) providers.Resource {
+	out := *r
+	out.Fields = map[string]providers.Field{}
+	for path, f := range r.Fields {
+		out.Fields[path] = f
+	}
+	return out
+}
+
+// Random specs against random snapshots. Every row that a spec can want is
+// wanted by some of them, so that no row only looks compared.
+func TestRandomSpecs(t *testing.T) {
+	const runs = 1000
+	wanted := map[string]bool{}
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		snap := randomSnapshot(r)
+		for _, o := range randomOwners(r) {
+			for _, res := range checkAny(t, o, snap) {
+				for path := range res.Fields {
+					row, _ := catalogRow(res.ID.Kind, path)
+					wanted[row.Kind+row.Path] = true
+				}
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for _, row := range catalog {
+		existence := row.Path == "/state" && row.Kind != providers.KindInstance && row.Kind != providers.KindNATGateway
+		informational := slices.Contains([]string{"/userData", "/scheduledEvents"}, row.Path)
+		if !wanted[row.Kind+row.Path] && !existence && !informational {
+			t.Errorf("no spec wants %s %s", row.Kind, row.Path)
+		}
+	}
+}
+
+func FuzzDesired(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		r := rand.New(rand.NewPCG(a, b))
+		snap := randomSnapshot(r)
+		for _, o := range randomOwners(r) {
+			checkAny(t, o, snap)
+		}
+	})
+}
+
+// asSeen makes of a wanted resource one that satisfies it.
+func asSeen(w *providers.Resource) *providers.Resource {
+	r := &providers.Resource{ID: w.ID, Name: w.Name}
+	for path, f := range w.Fields {
+		switch {
+		case f.Value.IsAbsent():
+			continue
+		case f.Match == providers.OneOf:
+			r.Set(path, providers.Field{Value: providers.String(f.Value.Elements()[0])})
+		default:
+			r.Set(path, providers.Field{Value: f.Value})
+		}
+	}
+	return r
+}
+
+// satisfied compares as the contract says a match does.
+func satisfied(want providers.Field, have providers.Value) bool {
+	switch want.Match {
+	case providers.OneOf:
+		return want.Value.Has(have.Text())
+	case providers.Contains:
+		return !slices.ContainsFunc(want.Value.Elements(), func(e string) bool { return !have.Has(e) })
+	case providers.AtLeast:
+		least, _ := want.Value.Number()
+		n, ok := have.Number()
+		return ok && n >= least
+	default:
+		return want.Value.Equal(have)
+	}
+}
+
+// A cloud made exactly as wanted holds nothing that differs, also when the
+// wanted state is resolved against it anew.
+func TestWantedCloudIsInSync(t *testing.T) {
+	cluster := genAWSCluster(withNetwork, withLB("nlb", func(s *infrav1.AWSLoadBalancerSpec) {
+		s.HealthCheckProtocol = &infrav1.ELBProtocolHTTPS
+		s.AdditionalListeners = []infrav1.AdditionalListenerSpec{{Port: 8132, Protocol: "TCP"}}
+	}), func(c *infrav1.AWSCluster) {
+		c.Spec.AdditionalTags = infrav1.Tags{"team": "a", "a/b~c": "d"}
+		c.Spec.Bastion = infrav1.Bastion{Enabled: true, InstanceType: "t3.small"}
+		c.Status.Bastion = &infrav1.Instance{ID: "i-b"}
+		c.Status.Network.SecurityGroups[infrav1.SecurityGroupBastion] = infrav1.SecurityGroup{ID: "sg-bastion", Name: "c1-bastion"}
+		c.Spec.NetworkSpec.VPC.EmptyRoutesDefaultVPCSecurityGroup = true
+	})
+	machine := genAWSMachine(spec(subnetRef("", "tag:Name", "c1-subnet-private-*")), spec(func(s *infrav1.AWSMachineSpec) {
+		s.RootVolume = &infrav1.Volume{Size: 80, Type: "gp3", IOPS: 4000, Encrypted: pt(true)}
+		s.NonRootVolumes = []infrav1.Volume{{DeviceName: "/dev/sdf", Size: 100}}
+		s.AdditionalSecurityGroups = []infrav1.AWSResourceReference{{Filters: filters("group-name", "c1-*lb")}}
+	}))
+	owners := []*providers.Owner{clusterOwner(cluster), machineOwner(machine, controlPlane, inCluster(cluster))}
+	snap := genSnapshot(
+		seenNLB("/vpcId", "vpc-1"), seenGroup("sg-default", "default", "vpc-1"),
+		seenResource(providers.KindNetworkACL, "acl-1", "/vpcId", "vpc-1", "/default", true),
+	)
+	for range 3 { // names are resolved against what the round before made
+		for _, o := range owners {
+			for _, w := range checkAny(t, o, snap) {
+				if w.Unchecked != "" {
+					continue
+				}
+				made := asSeen(&w)
+				if old := snap.Resources[w.ID]; old != nil {
+					for path, f := range old.Fields {
+						if _, ok := made.Fields[path]; !ok {
+							made.Set(path, f)
+						}
+					}
+				}
+				snap.Resources[w.ID] = made
+			}
+		}
+	}
+	compared := 0
+	for _, o := range owners {
+		for _, w := range checkAny(t, o, snap) {
+			if w.Unchecked != "" {
+				t.Errorf("%s is not compared: %s", w.ID, w.Unchecked)
+			}
+			for path, f := range w.Fields {
+				compared++
+				if have := snap.Resources[w.ID].Fields[path].Value; !satisfied(f, have) {
+					t.Errorf("%s %s: want %s %q, have %q", w.ID, path, f.Match, f.Value.Text(), have.Text())
+				}
+			}
+		}
+	}
+	if compared < 150 {
+		t.Errorf("only %d fields compared", compared)
+	}
+}

@@ -52,8 +52,8 @@ type Environment struct {
 	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
 	// Identity is the one that CAPA makes for its own credentials.
 	Identity *infrav1.AWSClusterControllerIdentity
-	Sets             []*clusterv1.MachineSet
-	Machines         []*clusterv1.Machine
+	Sets     []*clusterv1.MachineSet
+	Machines []*clusterv1.Machine
 	// AWSMachines and Configs are in the order of Machines.
 	AWSMachines []*infrav1.AWSMachine
 	Configs     []*bootstrapv1.KubeadmConfig

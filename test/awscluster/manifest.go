@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -151,3 +152,37 @@ func (m *Manifest) machineTemplate(ref clusterv1.ContractVersionedObjectReferenc
 
 // ExampleImage is the image that the example manifests name.
 const ExampleImage = "ami-0abcdef1234567890"
+
+// Rename gives the cluster another name, everywhere: clusters of one manifest
+// can then stand side by side. Names that begin with the old one, such as those
+// of pools, change with it.
+func (m *Manifest) Rename(name string) {
+	old := m.Cluster.Name
+	swap := func(s *string) {
+		if rest, ok := strings.CutPrefix(*s, old); ok {
+			*s = name + rest
+		}
+	}
+	swap(&m.Cluster.Name)
+	swap(&m.Cluster.Spec.InfrastructureRef.Name)
+	swap(&m.Cluster.Spec.ControlPlaneRef.Name)
+	swap(&m.AWSCluster.Name)
+	for i := range m.AWSCluster.Spec.NetworkSpec.Subnets {
+		swap(&m.AWSCluster.Spec.NetworkSpec.Subnets[i].ID)
+	}
+	swap(&m.ControlPlane.Name)
+	swap(&m.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef.Name)
+	for _, d := range m.Deployments {
+		swap(&d.Name)
+		swap(&d.Spec.ClusterName)
+		swap(&d.Spec.Template.Spec.ClusterName)
+		swap(&d.Spec.Template.Spec.InfrastructureRef.Name)
+		swap(&d.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
+	}
+	for _, t := range m.MachineTemplates {
+		swap(&t.Name)
+	}
+	for _, t := range m.ConfigTemplates {
+		swap(&t.Name)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -55,6 +56,16 @@ type Finding struct {
 	Status detector.Status
 	// Diffs are ordered by path and value.
 	Diffs []Diff
+}
+
+// String gives a finding in one line.
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s of %s: %s", f.Kind, f.ID, f.Owner, f.Status)
+	for _, d := range f.Diffs {
+		fmt.Fprintf(&b, "; %s %s %q -> %q", d.Path, d.Type, d.Want, d.Have)
+	}
+	return b.String()
 }
 
 // Diff is what an expected difference must say.

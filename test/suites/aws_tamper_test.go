@@ -1,0 +1,237 @@
+package suites_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-io/holdfast/detector"
+	awsexamples "github.com/holdfast-io/holdfast/examples/aws"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/test/awscluster"
+	"github.com/holdfast-io/holdfast/test/moto"
+)
+
+// TestAWSTampersOnMoto makes the examples' clusters on moto and tampers with
+// them, row by row of the drift catalog: no finding before, exactly the
+// expected ones after, none once it is undone.
+func TestAWSTampersOnMoto(t *testing.T) {
+	server, err := moto.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	pointAWSAt(t, server.URL)
+	cloud := &awsCloud{
+		clients: func(region string) awscluster.Clients { return awscluster.NewClients(server.URL, region) },
+		onMoto:  true,
+		skip:    func(tamper *awscluster.Tamper) string { return tamper.NotOnMoto },
+	}
+	cloud.run(t)
+}
+
+// pointAWSAt configures the SDK's standard chain, which the provider uses.
+func pointAWSAt(t *testing.T, url string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "AKIAEXAMPLEEXAMPLE00", "AWS_SECRET_ACCESS_KEY": "example",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+// awsCloud is a simulated cloud under test.
+type awsCloud struct {
+	clients func(region string) awscluster.Clients
+	onMoto  bool
+	// skip says why a tamper cannot be done here; empty if it can.
+	skip func(*awscluster.Tamper) string
+	// scanned is called around every scan.
+	scanned func(*testing.T, func())
+}
+
+func (c *awsCloud) run(t *testing.T) {
+	tampers := awscluster.Tampers()
+	for _, manifest := range []string{"prod-eu.yaml", "dev-classic.yaml"} {
+		var env *awscluster.Environment
+		generation := 0
+		for i := range tampers {
+			tamper := &tampers[i]
+			if on := tamper.Manifest; on != manifest && (on != "" || manifest != awscluster.DefaultExample) {
+				continue
+			}
+			t.Run(tamper.Name, func(t *testing.T) {
+				if why := c.skip(tamper); why != "" {
+					t.Skip(why)
+				}
+				if env == nil {
+					env = c.build(t, manifest, generation)
+					generation++
+				}
+				if !c.play(t, env, tamper) {
+					env = nil
+				}
+			})
+		}
+	}
+}
+
+// build makes a cluster and expects no finding of it. Each further generation
+// has a name of its own, for the broken one before it is still there.
+func (c *awsCloud) build(t *testing.T, manifest string, generation int) *awscluster.Environment {
+	t.Helper()
+	m, err := awscluster.Load(awsexamples.Files, manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Rename(fmt.Sprintf("%s-%d", m.Cluster.Name, generation))
+	env, err := awscluster.Build(t.Context(), c.clients(m.AWSCluster.Spec.Region), awscluster.Options{Manifest: m, OnMoto: c.onMoto})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.expect(t, "before tampering", env, nil)
+	return env
+}
+
+// play reports whether the cluster is whole again afterwards.
+func (c *awsCloud) play(t *testing.T, env *awscluster.Environment, tamper *awscluster.Tamper) (whole bool) {
+	t.Helper()
+	damage, err := tamper.Do(t.Context(), env)
+	if err != nil {
+		t.Errorf("tamper: %v", err)
+		return false
+	}
+	c.expect(t, "after tampering", env, damage.Findings)
+	if damage.Undo == nil {
+		return false
+	}
+	if err := damage.Undo(t.Context()); err != nil {
+		t.Errorf("undo: %v", err)
+		return false
+	}
+	c.expect(t, "after undoing", env, nil)
+	return !t.Failed()
+}
+
+func (c *awsCloud) expect(t *testing.T, when string, env *awscluster.Environment, want []awscluster.Finding) {
+	t.Helper()
+	var got []awscluster.Finding
+	scan := func() {
+		for _, f := range scanAWS(t, env) {
+			if f.Status != detector.InSync {
+				got = append(got, awscluster.FindingOf(&f))
+			}
+		}
+	}
+	if c.scanned != nil {
+		c.scanned(t, scan)
+	} else {
+		scan()
+	}
+	if diff := cmp.Diff(lines(want), lines(got)); diff != "" {
+		t.Errorf("findings %s (-want +got):\n%s", when, diff)
+	}
+}
+
+func lines(findings []awscluster.Finding) string {
+	findings = slices.Clone(findings)
+	awscluster.SortFindings(findings)
+	var b strings.Builder
+	for _, f := range findings {
+		b.WriteString(f.String() + "\n")
+	}
+	return b.String()
+}
+
+// scanAWS does what a report does, up to its findings: it reads the exported
+// objects, observes their scope and compares.
+func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
+	t.Helper()
+	dir := t.TempDir()
+	if err := env.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := inventory.NewKinds(aws.Registration())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := inventory.FromFiles(kinds, []string{dir}, strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := inventory.Group(kinds, set, inventory.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range inv.Problems {
+		t.Errorf("problem with the exported objects: %+v", p)
+	}
+	provider, err := aws.New(set.Reader(kinds, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var findings []detector.Finding
+	for _, c := range inv.Clusters {
+		owners := make([]*providers.Owner, len(c.Owners))
+		for i, o := range c.Owners {
+			owners[i] = &o.Owner
+		}
+		found, err := scanOwners(t.Context(), provider, owners)
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings = append(findings, found...)
+	}
+	return findings
+}
+
+// scanOwners observes the one scope of the owners and compares each.
+func scanOwners(ctx context.Context, provider providers.Provider, owners []*providers.Owner) ([]detector.Finding, error) {
+	var scope providers.Scope
+	for _, o := range owners {
+		s, err := provider.Scope(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		scope = s
+	}
+	snap, err := provider.Observe(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	for part, err := range snap.Coverage {
+		if err != nil {
+			return nil, fmt.Errorf("coverage of %s: %w", part, err)
+		}
+	}
+	var results []detector.Result
+	for _, o := range owners {
+		want, err := provider.Desired(o, snap)
+		if err != nil {
+			return nil, fmt.Errorf("desired state of %s: %w", o.Ref, err)
+		}
+		results = append(results, detector.Compare(o, want, snap, detector.Options{}))
+	}
+	results = detector.DoubleClaims(results, snap)
+	var confirmation *providers.Confirmation
+	if ids := detector.Unconfirmed(results...); len(ids) > 0 {
+		if confirmation, err = provider.Confirm(ctx, scope, ids); err != nil {
+			return nil, err
+		}
+	}
+	var findings []detector.Finding
+	for i := range results {
+		results[i] = detector.Settle(results[i], snap, confirmation, detector.Options{})
+		findings = append(findings, results[i].Findings...)
+	}
+	return append(findings, detector.Orphans(results, snap)...), nil
+}

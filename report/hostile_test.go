@@ -1,7 +1,28 @@
 package report
 
 import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/html"
+	kubeyaml "sigs.k8s.io/yaml"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/policies"
@@ -29,5 +50,287 @@ func hostileDecision(i int, payload string) policies.Decision {
 		Rule:    policies.RuleRef{ID: payload, Policy: payload, Position: policies.Position{File: payload, Line: i + 1}},
 		Reason:  payload,
 		Blocked: []policies.Block{{By: payload, Detail: payload}},
+	}
+}
+
+// hostileInput has the payloads also in names that only a file can hold: an
+// API server would refuse them.
+func hostileInput(payloads ...string) BuildInput {
+	in := BuildInput{Version: "v0.1.0", Now: at}
+	for i, p := range payloads {
+		cluster := detector.ClusterRef{Namespace: "ns", Name: fmt.Sprintf("%03d%s", i, p)}
+		owner := providers.OwnerRef{APIVersion: p, Kind: "AWSMachine", Namespace: p, Name: p, UID: "u"}
+		in.Clusters = append(in.Clusters, ClusterInput{
+			Ref: cluster, Provider: "aws", Scope: providers.Scope{Provider: "aws", Account: p}, SnapshotTime: at, Checked: 1,
+			Owners: []Owner{{OwnerRef: owner, Pool: p, Source: "clusters/" + p + ".yaml:7", InSync: []detector.ResourceRef{resource("aws", "Volume", p, p)}}},
+		})
+		drifted := hostileDecision(i, p)
+		drifted.Finding.Cluster, drifted.Finding.Owner = cluster, owner
+		unread := hostileDecision(i, p)
+		unread.Finding.Cluster, unread.Finding.Owner, unread.Finding.Fingerprint = cluster, owner, "unread"
+		unread.Finding.Status = detector.NotChecked
+		silenced := hostileDecision(i, p)
+		silenced.Finding.Cluster, silenced.Finding.Owner, silenced.Finding.Fingerprint = cluster, owner, "silenced"
+		silenced.Ignored = &policies.Ignored{By: p, Reason: p}
+		in.Decisions = append(in.Decisions, drifted, unread, silenced)
+		in.Problems = append(in.Problems, Problem{Reason: p, Message: p, Object: p}, Problem{Cluster: &cluster, Reason: p, Message: p})
+	}
+	in.ShowIgnored = true
+	return in
+}
+
+// payloads are the known attacks and random mixtures of their parts, the same
+// in every run.
+func payloads(n int) []string {
+	all := attacks("http://127.0.0.1:9/")
+	parts := []string{
+		"<", ">", "\"", "'", "`", "``", "```", "&", "&lt;", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "]]>", "<?xml?>",
+		"\x1b[2J", "\x1b]0;t\x07", "\x9b", "\u009b31m", "\x00", "\x07", "\x7f", "\x0b", "\ufffe", "\uffff", "\ufffd", "\xff", "\xc0\xaf", "\xed\xa0\x80",
+		"\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\u2028", "\u2029", "\u00ad", "\U000e0041", "\u3164", "\u0301\u0301\u0301\u0301\u0301",
+		"\n", "\r\n", "\t", "\n---\n", "\n- x: 1\n", "\n# h\n", "\n\n    code\n", "\\", "\\|", "|", "~~~", "* ", "- ", "1. ", "> ", "# ", "[x](http://e)",
+		"![x](http://e)", "http://e.example", "www.e.example", "a@b.example", "@user", "#1", "{{", "}}", "{0}", "[0]", "=cmd()", "+1", "-1", "@SUM(A1)",
+		"%s%n", "${x}", "$(x)", ": ", "? ", "!!binary ", "&a ", "*a", "yes", "null", "0x1", "1e3", "1:30", "検", "é", "🙂", " ", "  ", "x", "prod",
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for len(all) < n {
+		var b strings.Builder
+		for range 1 + random.IntN(9) {
+			b.WriteString(parts[random.IntN(len(parts))])
+		}
+		all = append(all, b.String()+"z")
+	}
+	return all
+}
+
+const payloadCount = 220
+
+// validText is what JSON makes of a text: each byte that is no UTF-8 becomes
+// the replacement character.
+func validText(s string) string { return string([]rune(s)) }
+
+// inert fails where a text holds a character that acts or hides.
+func inert(t *testing.T, format Format, out []byte) {
+	t.Helper()
+	for at, c := range string(out) {
+		if c != '\n' && c != '\t' && hidden(c) {
+			t.Fatalf("%s holds the hidden character %U at byte %d", format, c, at)
+		}
+	}
+	if !utf8.Valid(out) {
+		t.Fatalf("%s is not UTF-8", format)
+	}
+}
+
+func TestHostileJSONAndYAML(t *testing.T) {
+	r := Build(hostileInput(payloads(payloadCount)...))
+	asJSON := render(t, r, FormatJSON, Style{})
+	inert(t, FormatJSON, asJSON)
+	back, err := Read(bytes.NewReader(asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Findings {
+		if want, got := validText(r.Findings[i].Diffs[0].Have.Text()), back.Findings[i].Diffs[0].Have.Text(); want != got {
+			t.Errorf("value %q came back as %q", want, got)
+		}
+	}
+	asYAML := render(t, r, FormatYAML, Style{})
+	inert(t, FormatYAML, asYAML)
+	var want, got, old any
+	if err := json.Unmarshal(asJSON, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(asYAML, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubeyaml.Unmarshal(asYAML, &old); err != nil {
+		t.Fatal(err)
+	}
+	// Through JSON once more, so that numbers have one type.
+	again, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same any
+	if err := json.Unmarshal(again, &same); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, same); diff != "" {
+		t.Errorf("YAML says something else than JSON (-json +yaml):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, old); diff != "" {
+		t.Errorf("YAML 1.1 says something else than JSON (-json +yaml):\n%s", diff)
+	}
+}
+
+var colors = regexp.MustCompile(`\x1b\[(0|1|2|1;31|3[1-6])m`)
+
+func TestHostileTable(t *testing.T) {
+	for i, p := range payloads(payloadCount) {
+		r := Build(hostileInput(p))
+		plainLines := 0
+		for _, style := range []Style{{Width: 60}, {Width: 60, Color: true}, {Width: 100, ASCII: true}, {Width: 140, Color: true}} {
+			for _, format := range []Format{FormatTable, FormatWide} {
+				out := colors.ReplaceAll(render(t, r, format, style), nil)
+				inert(t, format, out)
+				for _, l := range strings.Split(string(out), "\n") {
+					if w := (&runewidth.Condition{}).StringWidth(l); w > style.width() {
+						t.Fatalf("payload %d %.40q: a line is %d wide, wider than %d: %q", i, p, w, style.width(), l)
+					}
+				}
+				if style.ASCII && !isASCII(out) {
+					t.Fatalf("payload %d %.40q: the ASCII table is not ASCII", i, p)
+				}
+				if format == FormatTable && style.Width == 60 {
+					lines := bytes.Count(out, []byte("\n"))
+					if plainLines != 0 && lines != plainLines {
+						t.Fatalf("payload %d %.40q: colour changes the lines", i, p)
+					}
+					plainLines = lines
+				}
+			}
+		}
+	}
+}
+
+func isASCII(b []byte) bool {
+	return bytes.IndexFunc(b, func(r rune) bool { return r > 0x7f }) < 0
+}
+
+// benign is a harmless text as long as the payload once it is clean, so that
+// both take the same room.
+func benign(payload string) string {
+	return strings.Repeat("x", len(cleanWide.clean(payload)))
+}
+
+func TestHostileMarkdown(t *testing.T) {
+	shape := func(in BuildInput) []string {
+		source := render(t, Build(in), FormatMarkdown, Style{})
+		inert(t, FormatMarkdown, source)
+		var out []string
+		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+		err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if !entering {
+				return ast.WalkContinue, nil
+			}
+			switch n := n.(type) {
+			case *ast.CodeSpan, *ast.FencedCodeBlock:
+				out = append(out, n.Kind().String())
+				return ast.WalkSkipChildren, nil
+			case *ast.Text:
+				out = append(out, "text "+string(n.Value(source)))
+			default:
+				out = append(out, n.Kind().String())
+			}
+			return ast.WalkContinue, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for i, p := range payloads(payloadCount) {
+		if diff := cmp.Diff(shape(hostileInput(benign(p))), shape(hostileInput(p))); diff != "" {
+			t.Errorf("payload %d %.60q changes the Markdown (-harmless +hostile):\n%.2000s", i, p, diff)
+		}
+	}
+}
+
+func TestHostileHTML(t *testing.T) {
+	shape := func(in BuildInput) []string {
+		source := render(t, Build(in), FormatHTML, Style{})
+		inert(t, FormatHTML, source)
+		var out []string
+		z := html.NewTokenizer(bytes.NewReader(source))
+		for {
+			switch z.Next() {
+			case html.ErrorToken:
+				if !errors.Is(z.Err(), io.EOF) {
+					t.Fatal(z.Err())
+				}
+				return out
+			case html.TextToken:
+			default:
+				token := z.Token()
+				line := token.Type.String() + " " + token.Data
+				for _, a := range token.Attr {
+					line += " " + a.Key
+					switch a.Key {
+					case "data-cluster", "data-kind", "value", "content", "aria-label":
+					default:
+						line += "=" + a.Val
+					}
+				}
+				out = append(out, line)
+			}
+		}
+	}
+	for i, p := range payloads(payloadCount) {
+		if diff := cmp.Diff(shape(hostileInput(benign(p))), shape(hostileInput(p))); diff != "" {
+			t.Errorf("payload %d %.60q changes the page (-harmless +hostile):\n%.2000s", i, p, diff)
+		}
+	}
+}
+
+func TestHostileJUnit(t *testing.T) {
+	shape := func(in BuildInput) []string {
+		source := render(t, Build(in), FormatJUnit, Style{})
+		inert(t, FormatJUnit, source)
+		var out []string
+		d := xml.NewDecoder(bytes.NewReader(source))
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				return out
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch token := token.(type) {
+			case xml.StartElement:
+				line := token.Name.Local
+				for _, a := range token.Attr {
+					line += " " + a.Name.Local
+				}
+				out = append(out, line)
+			case xml.EndElement:
+				out = append(out, "/"+token.Name.Local)
+			case xml.Comment, xml.ProcInst, xml.Directive:
+				out = append(out, fmt.Sprintf("%T", token))
+			}
+		}
+	}
+	for i, p := range payloads(payloadCount) {
+		if diff := cmp.Diff(shape(hostileInput(benign(p))), shape(hostileInput(p))); diff != "" {
+			t.Errorf("payload %d %.60q changes the XML (-harmless +hostile):\n%.2000s", i, p, diff)
+		}
+	}
+}
+
+// What SARIF gives a meaning in a message: a bracket or a brace that is not
+// escaped.
+var sarifActs = regexp.MustCompile(`(^|[^\\])(\\\\)*[\[\]]|(^|[^{])({{)*{([^{]|$)|(^|[^}])(}})*}([^}]|$)`)
+
+func TestHostileSARIF(t *testing.T) {
+	out := render(t, Build(hostileInput(payloads(payloadCount)...)), FormatSARIF, Style{})
+	inert(t, FormatSARIF, out)
+	doc, err := sarif.FromBytes(out, sarif.WithStrictValidation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(); err != nil {
+		t.Error(err)
+	}
+	if got, want := len(doc.Runs[0].Results), 2*payloadCount; got != want {
+		t.Errorf("%d results, want %d", got, want)
+	}
+	for _, result := range doc.Runs[0].Results {
+		if m := *result.Message.Text; sarifActs.MatchString(m) {
+			t.Errorf("message could hold a link or a placeholder: %.200q", m)
+		}
+		uri := result.Locations[0].PhysicalLocation
+		if uri != nil && !strings.HasPrefix(*uri.ArtifactLocation.URI, "clusters/") {
+			t.Errorf("location is %q: it must stay below the folder it came from", *uri.ArtifactLocation.URI)
+		}
 	}
 }

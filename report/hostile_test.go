@@ -122,6 +122,7 @@ func inert(t *testing.T, format Format, out []byte) {
 }
 
 func TestHostileJSONAndYAML(t *testing.T) {
+	t.Parallel()
 	r := Build(hostileInput(payloads(payloadCount)...))
 	asJSON := render(t, r, FormatJSON, Style{})
 	inert(t, FormatJSON, asJSON)
@@ -166,6 +167,7 @@ func TestHostileJSONAndYAML(t *testing.T) {
 var colors = regexp.MustCompile(`\x1b\[(0|1|2|1;31|3[1-6])m`)
 
 func TestHostileTable(t *testing.T) {
+	t.Parallel()
 	for i, p := range payloads(payloadCount) {
 		r := Build(hostileInput(p))
 		plainLines := 0
@@ -204,6 +206,7 @@ func benign(payload string) string {
 }
 
 func TestHostileMarkdown(t *testing.T) {
+	t.Parallel()
 	shape := func(in BuildInput) []string {
 		source := render(t, Build(in), FormatMarkdown, Style{})
 		inert(t, FormatMarkdown, source)
@@ -237,6 +240,7 @@ func TestHostileMarkdown(t *testing.T) {
 }
 
 func TestHostileHTML(t *testing.T) {
+	t.Parallel()
 	shape := func(in BuildInput) []string {
 		source := render(t, Build(in), FormatHTML, Style{})
 		inert(t, FormatHTML, source)
@@ -273,6 +277,7 @@ func TestHostileHTML(t *testing.T) {
 }
 
 func TestHostileJUnit(t *testing.T) {
+	t.Parallel()
 	shape := func(in BuildInput) []string {
 		source := render(t, Build(in), FormatJUnit, Style{})
 		inert(t, FormatJUnit, source)
@@ -312,6 +317,7 @@ func TestHostileJUnit(t *testing.T) {
 var sarifActs = regexp.MustCompile(`(^|[^\\])(\\\\)*[\[\]]|(^|[^{])({{)*{([^{]|$)|(^|[^}])(}})*}([^}]|$)`)
 
 func TestHostileSARIF(t *testing.T) {
+	t.Parallel()
 	out := render(t, Build(hostileInput(payloads(payloadCount)...)), FormatSARIF, Style{})
 	inert(t, FormatSARIF, out)
 	doc, err := sarif.FromBytes(out, sarif.WithStrictValidation())

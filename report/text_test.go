@@ -80,7 +80,8 @@ func FuzzClean(f *testing.F) {
 }
 
 func FuzzEscapeHidden(f *testing.F) {
-	for _, p := range shortPayloads() {
+	notText := []string{"yes", "No", "ON", "off", "y", "N", "true", "null", "~", "0x1f", "0o7", "1e3", ".5", "1:30", "2026-11-30", "<<", "=", "", " ", ".nan", "-.inf"}
+	for _, p := range append(shortPayloads(), notText...) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

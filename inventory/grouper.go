@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -183,6 +184,8 @@ func (g *grouper) strays() {
 				g.uncompared(c, o, kind.provider, "no Machine refers to it")
 			case c != nil && unmodelled:
 				g.uncompared(c, o, g.kinds.unmodelled[gk].provider, g.kinds.unmodelled[gk].reason)
+			case strings.HasSuffix(gk.Kind, "Template"):
+				// Nothing exists in a cloud for it.
 			default:
 				g.stray(o, key, "no Cluster among the objects refers to it, so it is not compared")
 			}

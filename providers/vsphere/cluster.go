@@ -1,8 +1,6 @@
 package vsphere
 
 import (
-	"strconv"
-
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
@@ -10,23 +8,19 @@ import (
 
 // Kinds of what a cluster wants and nothing compares.
 const (
-	kindControlPlaneEndpoint = "ControlPlaneEndpoint"
-	kindClusterModule        = "ClusterModule"
-	kindFailureDomain        = "FailureDomain"
+	kindClusterModule = "ClusterModule"
+	kindFailureDomain = "FailureDomain"
 )
 
-// desiredCluster names what a VSphereCluster wants. vCenter itself holds
-// nothing for a cluster but its machines: none of this is compared.
+// desiredCluster names what a VSphereCluster wants beside its machines: none of
+// it is compared. The control plane's endpoint is not among it, since vCenter
+// holds no such thing.
 func desiredCluster(owner *providers.Owner, cluster *infrav1.VSphereCluster) []providers.Resource {
 	var out []providers.Resource
 	add := func(kind, name, why string) {
 		out = append(out, providers.Resource{
 			ID: providers.ID{Kind: kind, Name: name}, Name: name, Owner: owner.Ref, Unchecked: why,
 		})
-	}
-	if e := cluster.Spec.ControlPlaneEndpoint; e.Host != "" {
-		add(kindControlPlaneEndpoint, e.Host+":"+strconv.Itoa(int(e.Port)),
-			"vCenter holds no endpoint: an address on the control plane's machines or a load balancer outside serves it")
 	}
 	for _, m := range cluster.Spec.ClusterModules {
 		add(kindClusterModule, m.ModuleUUID, "the cluster module of "+m.TargetObjectName+" and its members are not read")

@@ -264,3 +264,8 @@ func sortByKey[D types.BaseVirtualDevice](devices []D) {
 		return cmp.Compare(a.GetVirtualDevice().Key, b.GetVirtualDevice().Key)
 	})
 }
+
+// MachineProperties gives the properties that one bulk read asks of each
+// virtual machine, in the words of the vSphere API. What a read-only role must
+// be able to see, and what a plain reader must ask for to see as much.
+func MachineProperties() []string { return slices.Clone(machineProps) }

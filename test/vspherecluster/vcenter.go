@@ -67,6 +67,7 @@ func StartVCenter(ctx context.Context) (_ *VCenter, err error) {
 	if err := v.furnish(ctx); err != nil {
 		return nil, fmt.Errorf("furnish simulator: %w", err)
 	}
+	v.Log.Reset() // the administrator's own login
 	return v, nil
 }
 

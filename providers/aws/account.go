@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	awsarn "github.com/aws/aws-sdk-go-v2/aws/arn"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
@@ -49,7 +49,7 @@ func expectedAccounts(owner *providers.Owner, cluster *infrav1.AWSCluster, who *
 }
 
 func appendARN(out []expectation, s, from string) []expectation {
-	parsed, err := arn.Parse(s)
+	parsed, err := awsarn.Parse(s)
 	if err != nil || parsed.AccountID == "" {
 		return out
 	}

@@ -142,10 +142,9 @@ type query struct {
 	failed map[string]error
 }
 
-// run asks in batches. When one id of a batch does not exist, EC2 refuses the
-// batch and names the ids in its message; the rest is asked for again. When
-// the message names none, or an id has a form that EC2 refuses, the batch is
-// halved until each id has an answer of its own.
+// run asks in batches. When one id of a batch does not exist, or has a form
+// that EC2 refuses, EC2 refuses the batch: its ids are asked for again, those
+// in doubt until each has an answer of its own.
 func (q *query) run(ctx context.Context) {
 	queue := batches(q.names, confirmBatch)
 	for len(queue) > 0 {
@@ -157,7 +156,7 @@ func (q *query) run(ctx context.Context) {
 			q.found = append(q.found, found...)
 		case isNotFound(err) && len(batch) == 1:
 		case isNotFound(err):
-			queue = append(queue, rest(batch, err)...)
+			queue = append(queue, again(batch, err)...)
 		case isMalformed(err) && len(batch) == 1:
 			q.byFilter(ctx, batch[0], err)
 		case isMalformed(err):
@@ -168,19 +167,27 @@ func (q *query) run(ctx context.Context) {
 	}
 }
 
-// rest gives what is still to be asked for after a batch in which the error
-// says some ids do not exist.
-func rest(batch []string, err error) [][]string {
+// again gives what to ask for after a batch in which some ids do not exist.
+// Those that the message names are asked for one by one, since a message is no
+// proof (moto names living ids too); a message that names none or all tells
+// nothing about the others.
+func again(batch []string, err error) (out [][]string) {
 	message := err.Error()
-	left := slices.DeleteFunc(slices.Clone(batch), func(id string) bool { return mentions(message, id) })
-	switch len(left) {
+	var others []string
+	for _, id := range batch {
+		if mentions(message, id) {
+			out = append(out, []string{id})
+		} else {
+			others = append(others, id)
+		}
+	}
+	switch len(others) {
 	case 0:
-		// Every id is named; whether each is meant is worth a call of its own.
-		return halves(batch)
+		return out
 	case len(batch):
 		return halves(batch)
 	default:
-		return [][]string{left}
+		return append(out, others)
 	}
 }
 
@@ -211,7 +218,7 @@ func halves(batch []string) [][]string {
 // byFilter asks for an id that the API refuses as a parameter: a filter takes
 // any text, and an empty answer is a complete one.
 func (q *query) byFilter(ctx context.Context, id string, refusal error) {
-	found, err := q.read(ctx, &choice{ids: []string{filterText(id)}, byFilter: true})
+	found, err := q.read(ctx, &choice{ids: []string{escapeWildcards(id)}, byFilter: true})
 	switch {
 	case errors.Is(err, errNoFilter):
 		q.fail([]string{id}, refusal)
@@ -221,11 +228,6 @@ func (q *query) byFilter(ctx context.Context, id string, refusal error) {
 		q.found = append(q.found, found...)
 	}
 }
-
-var filterEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
-
-// filterText escapes EC2's wildcards.
-func filterText(s string) string { return filterEscaper.Replace(s) }
 
 func (q *query) fail(batch []string, err error) {
 	for _, id := range batch {

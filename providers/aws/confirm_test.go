@@ -72,10 +72,11 @@ func TestConfirm(t *testing.T) {
 	}{
 		"all exist":                 {ec2Instances(all, "i-1", "i-2"), []string{"i-1", "i-2"}, []string{"i-1", "i-2"}, 1},
 		"none exists":               {ec2Instances(all), []string{"i-1", "i-2"}, nil, 3},
-		"EC2 names those missing":   {ec2Instances(all, "i-1", "i-4"), []string{"i-1", "i-2", "i-3", "i-4"}, []string{"i-1", "i-4"}, 2},
-		"EC2 names one at a time":   {ec2Instances(one, "i-1"), []string{"i-1", "i-2", "i-3"}, []string{"i-1"}, 3},
+		"EC2 names those missing":   {ec2Instances(all, "i-1", "i-4"), []string{"i-1", "i-2", "i-3", "i-4"}, []string{"i-1", "i-4"}, 4},
+		"EC2 names one at a time":   {ec2Instances(one, "i-1"), []string{"i-1", "i-2", "i-3"}, []string{"i-1"}, 5},
 		"EC2 names none":            {ec2Instances(none, "i-1", "i-3"), []string{"i-1", "i-2", "i-3", "i-4"}, []string{"i-1", "i-3"}, 7},
-		"an id that begins another": {ec2Instances(all, "i-1"), []string{"i-1", "i-12"}, []string{"i-1"}, 2},
+		"EC2 names a living one":    {ec2Instances(func([]string) string { return "The instance ID 'i-1' does not exist" }, "i-1"), []string{"i-1", "i-2"}, []string{"i-1"}, 3},
+		"an id that begins another": {ec2Instances(all, "i-1"), []string{"i-1", "i-12"}, []string{"i-1"}, 3},
 		"a malformed id":            {ec2Instances(all, "i-1"), []string{"i-1", "host-7"}, []string{"i-1"}, 4},
 		"asked for twice":           {ec2Instances(all, "i-1"), []string{"i-1", "i-1"}, []string{"i-1"}, 1},
 	} {

@@ -9,6 +9,7 @@ import (
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/canonical"
 )
 
 // interner keeps one copy of each string and set that many resources share:
@@ -18,6 +19,7 @@ type interner struct {
 	mu    sync.Mutex
 	texts map[string]string
 	paths map[string]string
+	keys  map[string]string
 	sets  map[string]providers.Value
 }
 
@@ -25,7 +27,7 @@ type interner struct {
 const internable = 128
 
 func newInterner() *interner {
-	return &interner{texts: map[string]string{}, paths: map[string]string{}, sets: map[string]providers.Value{}}
+	return &interner{texts: map[string]string{}, paths: map[string]string{}, keys: map[string]string{}, sets: map[string]providers.Value{}}
 }
 
 func (i *interner) text(s string) string {
@@ -51,6 +53,18 @@ func (i *interner) tagPath(key string) string {
 	path := providers.Pointer("tags", key)
 	i.paths[key] = path
 	return path
+}
+
+// kmsKey gives a key's canonical name. A region has few keys and many volumes.
+func (i *interner) kmsKey(arn string) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.keys[arn]; ok {
+		return known
+	}
+	key := canonical.KMSKey(arn)
+	i.keys[arn] = key
+	return key
 }
 
 // set gives the set of the elements. The values are immutable, so resources

@@ -28,7 +28,7 @@ type device struct{ name, volume string }
 
 // instanceFields is what an instance of CAPA's has, tags and volumes included,
 // for the first size of its map.
-const instanceFields = 28
+const instanceFields = 40
 
 // closedInstance says that absence of these in an answer is absence in EC2.
 // The joins with volumes, events and load balancers add theirs.

@@ -4,7 +4,6 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/holdfast-io/holdfast/providers"
-	"github.com/holdfast-io/holdfast/providers/canonical"
 )
 
 // closedVolume says that a key or a number of IOPS which is not there does not
@@ -47,7 +46,7 @@ func (c converter) disk(r *providers.Resource, prefix string, in *ec2types.Volum
 		c.number(r, prefix+"/throughput", in.Throughput)
 	}
 	c.truth(r, prefix+"/encrypted", in.Encrypted)
-	word(c, r, prefix+"/kmsKeyId", canonical.KMSKey(deref(in.KmsKeyId)))
+	word(c, r, prefix+"/kmsKeyId", c.names.kmsKey(deref(in.KmsKeyId)))
 }
 
 // diskFields are the fields that a volume lends to its instance.

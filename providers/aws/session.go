@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
@@ -19,10 +18,6 @@ import (
 
 	"github.com/holdfast-io/holdfast/providers"
 )
-
-// attemptTimeout bounds one attempt of one call; a page of 1,000 instances is
-// some megabytes.
-const attemptTimeout = 60 * time.Second
 
 // session is one identity in one region, with the account that AWS reported
 // for it and the clients that read there.
@@ -107,7 +102,7 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	options := []func(*config.LoadOptions) error{
 		config.WithRetryer(newRetryer(s.backoff)),
 		config.WithAppID("holdfast"),
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)),
+		config.WithHTTPClient(newHTTPClient()),
 	}
 	if region != "" {
 		options = append(options, config.WithRegion(region))
@@ -123,6 +118,7 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	if cfg.Region == "" {
 		return nil, invalidSpec("the AWSCluster sets no spec.region, and the environment names none: set AWS_REGION")
 	}
+	cfg.HTTPClient = plainBodies{cfg.HTTPClient}
 	s.assume(&cfg, who)
 	made := &session{region: cfg.Region, sts: s.stsClient(cfg)}
 	if made.account, err = made.caller(ctx); err != nil {

@@ -130,11 +130,21 @@ func (e *Environment) defaultGroup(ctx context.Context) (string, error) {
 	return aws.ToString(out.SecurityGroups[0].GroupId), nil
 }
 
-// regroup sets an instance's security groups; its undo sets others.
+// regroup sets an instance's security groups; its undo sets others. To EC2 the
+// instance's groups are its primary interface's; moto shows both together, so
+// both are set.
 func (e *Environment) regroup(ctx context.Context, id string, groups, back []string) (func(context.Context) error, error) {
+	instance, err := e.describe(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	do := func(ctx context.Context, groups []string) error {
 		if _, err := e.EC2.ModifyInstanceAttribute(ctx, &ec2.ModifyInstanceAttributeInput{InstanceId: aws.String(id), Groups: groups}); err != nil {
 			return fmt.Errorf("set security groups of %s: %w", id, err)
+		}
+		eni := instance.NetworkInterfaces[0].NetworkInterfaceId
+		if _, err := e.EC2.ModifyNetworkInterfaceAttribute(ctx, &ec2.ModifyNetworkInterfaceAttributeInput{NetworkInterfaceId: eni, Groups: groups}); err != nil {
+			return fmt.Errorf("set security groups of %s: %w", *eni, err)
 		}
 		return nil
 	}

@@ -5,6 +5,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // editTampers are for fields that EC2 never changes on an instance. There the
@@ -22,11 +25,12 @@ func editTampers() []Tamper {
 			func(*Environment) []Diff { return []Diff{changed("/keyName", "other", "prod-admin")} }),
 		editTamper("subnet declared anew", "subnet, zone", nil, (*Environment).worker,
 			func(e *Environment, s *infrav1.AWSMachineSpec) {
-				s.Subnet = &infrav1.AWSResourceReference{ID: aws.String(e.subnet("-private-c").ResourceID)}
+				s.Subnet = &infrav1.AWSResourceReference{ID: aws.String(e.subnet("-public-a").ResourceID)}
 			},
 			func(e *Environment) []Diff {
-				return []Diff{changed("/subnetId", e.subnet("-private-c").ResourceID, e.subnet("-private-a").ResourceID)}
+				return []Diff{changed("/subnetId", e.subnet("-public-a").ResourceID, e.subnet("-private-a").ResourceID)}
 			}),
+		contradictoryZone(),
 		editTamper("root volume declared encrypted", "root volume encryption, key", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.RootVolume.Encrypted = aws.Bool(true) },
 			func(*Environment) []Diff { return []Diff{changed("/rootVolume/encrypted", "true", "false")} }),
@@ -74,4 +78,23 @@ func editTamper(name, row string, cases []string, pick func(*Environment) (*mach
 		}
 		return d, nil
 	})}
+}
+
+// contradictoryZone declares a subnet in another zone than the Machine's
+// failure domain. What is wanted cannot be told then, so nothing is drift.
+func contradictoryZone() Tamper {
+	return Tamper{Name: "subnet declared in another zone", Row: "subnet, zone", Cases: []string{"C27"}, Do: onMachine((*Environment).worker,
+		func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
+			m.aws.Spec.Subnet = &infrav1.AWSResourceReference{ID: aws.String(e.subnet("-private-c").ResourceID)}
+			return &Damage{
+				Findings: []Finding{{
+					Owner: "AWSMachine/" + m.aws.Name, Kind: providers.KindSubnet, Status: detector.NotChecked,
+					ID: "unresolved/" + m.aws.Namespace + "/" + m.aws.Name + "/spec.subnet",
+				}},
+				Undo: func(context.Context) error {
+					m.aws.Spec.Subnet = nil
+					return nil
+				},
+			}, nil
+		})}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
 
 func instanceTampers() []Tamper {
@@ -27,35 +28,21 @@ func instanceTampers() []Tamper {
 		{
 			Name: "metadata tokens made optional", Row: "metadata options",
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
-				if err := e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{InstanceId: aws.String(m.id), HttpTokens: types.HttpTokensStateOptional}); err != nil {
-					return nil, err
-				}
-				return &Damage{
-					Findings: []Finding{machineDrift(m, changed("/metadataOptions/httpTokens", "required", "optional"))},
-					Undo: func(ctx context.Context) error {
-						return e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{InstanceId: aws.String(m.id), HttpTokens: types.HttpTokensStateRequired})
-					},
-				}, nil
+				o := *m.aws.Spec.InstanceMetadataOptions
+				o.HTTPTokens = infrav1.HTTPTokensStateOptional
+				undo, err := e.setMetadata(ctx, m, &o)
+				return damage(undo, err, machineDrift(m, changed("/metadataOptions/httpTokens", "required", "optional")))
 			}),
 		},
 		{
 			Name: "metadata hop limit raised and tags shown", Row: "metadata options",
 			Do: onMachine((*Environment).controlPlane, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
-				if err := e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{
-					InstanceId: aws.String(m.id), HttpPutResponseHopLimit: aws.Int32(64), InstanceMetadataTags: types.InstanceMetadataTagsStateEnabled,
-				}); err != nil {
-					return nil, err
-				}
-				return &Damage{
-					Findings: []Finding{machineDrift(m,
-						changed("/metadataOptions/httpPutResponseHopLimit", "2", "64"),
-						changed("/metadataOptions/instanceMetadataTags", "disabled", "enabled"))},
-					Undo: func(ctx context.Context) error {
-						return e.setMetadata(ctx, &ec2.ModifyInstanceMetadataOptionsInput{
-							InstanceId: aws.String(m.id), HttpPutResponseHopLimit: aws.Int32(2), InstanceMetadataTags: types.InstanceMetadataTagsStateDisabled,
-						})
-					},
-				}, nil
+				o := *m.aws.Spec.InstanceMetadataOptions
+				o.HTTPPutResponseHopLimit, o.InstanceMetadataTags = 64, infrav1.InstanceMetadataEndpointStateEnabled
+				undo, err := e.setMetadata(ctx, m, &o)
+				return damage(undo, err, machineDrift(m,
+					changed("/metadataOptions/httpPutResponseHopLimit", "2", "64"),
+					changed("/metadataOptions/instanceMetadataTags", "disabled", "enabled")))
 			}),
 		},
 		{
@@ -94,11 +81,23 @@ func (e *Environment) resize(ctx context.Context, id, instanceType string) error
 	return e.start(ctx, id)
 }
 
-func (e *Environment) setMetadata(ctx context.Context, in *ec2.ModifyInstanceMetadataOptionsInput) error {
-	if _, err := e.EC2.ModifyInstanceMetadataOptions(ctx, in); err != nil {
-		return fmt.Errorf("change metadata options of %s: %w", *in.InstanceId, err)
+// setMetadata sets all metadata options at once, for moto forgets those that a
+// call leaves out; its undo sets those of the spec.
+func (e *Environment) setMetadata(ctx context.Context, m *machine, o *infrav1.InstanceMetadataOptions) (func(context.Context) error, error) {
+	do := func(ctx context.Context, o *infrav1.InstanceMetadataOptions) error {
+		r := metadataOptions(o)
+		if _, err := e.EC2.ModifyInstanceMetadataOptions(ctx, &ec2.ModifyInstanceMetadataOptionsInput{
+			InstanceId: aws.String(m.id), HttpEndpoint: r.HttpEndpoint, HttpProtocolIpv6: r.HttpProtocolIpv6,
+			HttpPutResponseHopLimit: r.HttpPutResponseHopLimit, HttpTokens: r.HttpTokens, InstanceMetadataTags: r.InstanceMetadataTags,
+		}); err != nil {
+			return fmt.Errorf("change metadata options of %s: %w", m.id, err)
+		}
+		return nil
 	}
-	return nil
+	if err := do(ctx, o); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return do(ctx, m.aws.Spec.InstanceMetadataOptions) }, nil
 }
 
 // giveAddress associates a new elastic address.

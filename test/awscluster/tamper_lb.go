@@ -40,8 +40,8 @@ func loadBalancerTampers() []Tamper {
 				}
 				check := func(name string) string { return providers.Pointer("targetGroups", tg.Name, "healthCheck", name) }
 				return &Damage{
-					Findings: []Finding{e.lbDrift(changed(check("path"), "/readyz", "/healthz"), changed(check("interval"), "5", "30"))},
-					Undo:     func(ctx context.Context) error { return set(ctx, "/readyz", 5) },
+					Findings: []Finding{e.lbDrift(changed(check("path"), "/readyz", "/healthz"), changed(check("interval"), "10", "30"))},
+					Undo:     func(ctx context.Context) error { return set(ctx, "/readyz", 10) },
 				}, nil
 			},
 		},

@@ -155,7 +155,7 @@ func deleteNATGateway(ctx context.Context, e *Environment) (*Damage, error) {
 	}).Wait(ctx, &ec2.DescribeNatGatewaysInput{NatGatewayIds: []string{id}}, tamperPatience); err != nil {
 		return nil, fmt.Errorf("wait for NAT gateway %s to be deleted: %w", id, err)
 	}
-	gone := e.clusterGone(providers.KindNATGateway, id, "available", "deleted")
+	gone := e.clusterGone(providers.KindNATGateway, id, "available, pending", "deleted")
 	if e.OnMoto {
 		return &Damage{Findings: []Finding{gone}}, nil
 	}

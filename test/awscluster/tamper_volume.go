@@ -107,7 +107,7 @@ func detachVolume(ctx context.Context, e *Environment, m *machine) (*Damage, err
 	if err != nil {
 		return nil, err
 	}
-	if err := e.detach(ctx, id); err != nil {
+	if err := e.detach(ctx, id, m.id, spec.DeviceName); err != nil {
 		return nil, err
 	}
 	path := func(name string) string { return providers.Pointer("nonRootVolumes", spec.DeviceName, name) }
@@ -120,8 +120,10 @@ func detachVolume(ctx context.Context, e *Environment, m *machine) (*Damage, err
 	}, nil
 }
 
-func (e *Environment) detach(ctx context.Context, volume string) error {
-	if _, err := e.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(volume)}); err != nil {
+func (e *Environment) detach(ctx context.Context, volume, instance, device string) error {
+	if _, err := e.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{
+		VolumeId: aws.String(volume), InstanceId: aws.String(instance), Device: aws.String(device),
+	}); err != nil {
 		return fmt.Errorf("detach volume %s: %w", volume, err)
 	}
 	return e.volumeAvailable(ctx, volume)
@@ -155,11 +157,12 @@ func attachCSIVolume(ctx context.Context, e *Environment, m *machine) (*Damage, 
 	if err != nil {
 		return nil, err
 	}
-	if err := e.attach(ctx, id, m.id, "/dev/sdz"); err != nil {
+	const device = "/dev/sdz"
+	if err := e.attach(ctx, id, m.id, device); err != nil {
 		return nil, err
 	}
 	return noFindings(func(ctx context.Context) error {
-		if err := e.detach(ctx, id); err != nil {
+		if err := e.detach(ctx, id, m.id, device); err != nil {
 			return err
 		}
 		return e.deleteVolume(ctx, id)

@@ -124,11 +124,15 @@ func (c *awsCloud) play(t *testing.T, env *awscluster.Environment, tamper *awscl
 
 func (c *awsCloud) expect(t *testing.T, when string, env *awscluster.Environment, want []awscluster.Finding) {
 	t.Helper()
-	var got []awscluster.Finding
+	var (
+		got     []awscluster.Finding
+		reasons []string
+	)
 	scan := func() {
 		for _, f := range scanAWS(t, env) {
 			if f.Status != detector.InSync {
 				got = append(got, awscluster.FindingOf(&f))
+				reasons = append(reasons, f.Reason)
 			}
 		}
 	}
@@ -138,18 +142,18 @@ func (c *awsCloud) expect(t *testing.T, when string, env *awscluster.Environment
 		scan()
 	}
 	if diff := cmp.Diff(lines(want), lines(got)); diff != "" {
-		t.Errorf("findings %s (-want +got):\n%s", when, diff)
+		t.Errorf("findings %s (-want +got):\n%s\nreasons: %s", when, diff, strings.Join(reasons, "; "))
 	}
 }
 
-func lines(findings []awscluster.Finding) string {
+func lines(findings []awscluster.Finding) []string {
 	findings = slices.Clone(findings)
 	awscluster.SortFindings(findings)
-	var b strings.Builder
-	for _, f := range findings {
-		b.WriteString(f.String() + "\n")
+	out := make([]string, len(findings))
+	for i, f := range findings {
+		out[i] = f.String()
 	}
-	return b.String()
+	return out
 }
 
 // scanAWS does what a report does, up to its findings: it reads the exported

@@ -93,3 +93,14 @@ func TestParseFlags(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestWarningsAreNoObstacle checks that a remark about the objects leaves a
+// report complete, and that anything else that was met does not.
+func TestWarningsAreNoObstacle(t *testing.T) {
+	for warning, want := range map[bool]Outcome{true: OutcomeInSync, false: OutcomeIncomplete} {
+		r := &Report{Problems: []Problem{{Reason: "UnknownField", Message: "spec.vpc is not a field", Warning: warning}}}
+		if got := r.Outcome(DefaultFailOn); got != want {
+			t.Errorf("warning %v: outcome %v, want %v", warning, got, want)
+		}
+	}
+}

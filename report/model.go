@@ -163,6 +163,9 @@ type Problem struct {
 	Object  string               `json:"object,omitempty"`
 	Reason  string               `json:"reason"`
 	Message string               `json:"message"`
+	// Warning problems kept nothing from being compared: a field that the API
+	// does not have, for one.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Summary counts. Drifted to Unknown count findings, and neither ignored nor

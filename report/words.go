@@ -204,7 +204,7 @@ func (r *Report) verdict() (title, lead, mood string) {
 	switch {
 	case drift > 0:
 		title, mood = plural(drift, "finding"), string(r.worst())
-	case unread+len(r.Problems) > 0:
+	case unread+r.obstacles() > 0:
 		title, mood = "Incomplete, and no drift in what was compared", "unread"
 	case s.Checked == 0:
 		title, mood = "Nothing was compared", "unread"

@@ -47,6 +47,8 @@ type Problem struct {
 	Cluster types.NamespacedName
 	Reason  string // a CamelCase word
 	Message string
+	// Warning problems keep nothing from being compared.
+	Warning bool
 }
 
 // Set is every object that was loaded, by kind and name.

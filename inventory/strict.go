@@ -146,6 +146,7 @@ func (l *fileLoader) unknownFields(at Position, node *yaml.Node, u *unstructured
 			At:      Position{File: at.File, Line: find(node, path).Line},
 			Object:  describe(u),
 			Reason:  "UnknownField",
+			Warning: true,
 			Message: message,
 		})
 	}

@@ -50,14 +50,15 @@ type Problems []Problem
 
 // Err gives an [*InvalidError] if a problem is more than a warning, else nil.
 func (ps Problems) Err() error {
-	errs := ps.errors()
+	errs := ps.Errors()
 	if len(errs) == 0 {
 		return nil
 	}
 	return &InvalidError{Problems: errs}
 }
 
-func (ps Problems) errors() Problems {
+// Errors gives the problems that are more than warnings.
+func (ps Problems) Errors() Problems {
 	var out Problems
 	for _, p := range ps {
 		if !p.Warning {

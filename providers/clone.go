@@ -32,6 +32,7 @@ func (s *Snapshot) Clone() *Snapshot {
 		return nil
 	}
 	c := *s
+	c.Serves = slices.Clone(s.Serves)
 	c.Coverage = maps.Clone(s.Coverage)
 	if s.Resources != nil {
 		c.Resources = make(map[ID]*Resource, len(s.Resources))

@@ -65,6 +65,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	r.Set("/new", providers.Field{})
 	r.Fields["/ingress"].Foreign["b"] = "x"
 	r.Closed[0], r.Warnings[0], r.ClusterTags[0], r.Needs[0].Name = "x", "x", "x", "x"
+	c.Serves[0] = "x"
 	c.Coverage["new"] = nil
 	delete(c.Resources, providers.ID{Kind: "Instance", Name: "i-0"})
 	if diff := cmp.Diff(sampleSnapshot(), s, byText); diff != "" {

@@ -78,7 +78,7 @@ func ParseFailOn(s string) (policies.Severity, error) {
 // wins: what was found is certain, whatever else is not.
 func (r *Report) Outcome(failOn policies.Severity) Outcome {
 	outcome := OutcomeInSync
-	if len(r.Problems) > 0 {
+	if r.obstacles() > 0 {
 		outcome = OutcomeIncomplete
 	}
 	for i := range r.Findings {
@@ -91,6 +91,17 @@ func (r *Report) Outcome(failOn policies.Severity) Outcome {
 		}
 	}
 	return outcome
+}
+
+// obstacles counts the problems that kept something from being compared.
+func (r *Report) obstacles() int {
+	n := 0
+	for i := range r.Problems {
+		if !r.Problems[i].Warning {
+			n++
+		}
+	}
+	return n
 }
 
 func thresholdOf(s policies.Severity) policies.Severity {

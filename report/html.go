@@ -48,7 +48,7 @@ func writeHTML(w io.Writer, r *Report, _ Style) error {
 
 // htmlPage is what the template shows. All texts are clean.
 type htmlPage struct {
-	Policy, Version, Title, Verdict, Mood, Made, Plan, Compared, LastLine string
+	Policy, Version, Title, Verdict, Lead, Mood, Made, Plan, Compared, LastLine string
 
 	Style  template.CSS
 	Script template.JS
@@ -98,8 +98,6 @@ func newPage(r *Report) *htmlPage {
 	p := &htmlPage{
 		Policy:     contentPolicy(),
 		Version:    cleanWide.clean(r.Version),
-		Verdict:    plainVerdict(r),
-		Mood:       "ok",
 		Made:       fmt.Sprintf("Made %s by Holdfast %s. %s.", stamp(r.Generated), cleanWide.clean(r.Version), capital(coverageText(v.coverage()))),
 		Plan:       planWords(&r.Summary),
 		LastLine:   lastLine,
@@ -109,7 +107,8 @@ func newPage(r *Report) *htmlPage {
 		Severities: severityNames(),
 		Problems:   htmlProblems(v.problems),
 	}
-	p.Title = p.Verdict + " Holdfast drift report"
+	p.Verdict, p.Lead, p.Mood = r.verdict()
+	p.Title = p.Verdict + " · Holdfast drift report"
 	if r.Compared != nil {
 		p.Compared = comparedWords(r.Compared)
 		p.gone("Resolved since the report of "+stamp(r.Compared.Previous), r.Compared.Resolved)
@@ -120,11 +119,6 @@ func newPage(r *Report) *htmlPage {
 	}
 	p.choices()
 	return p
-}
-
-// plainVerdict is the sentence at the top, without Markdown's marks.
-func plainVerdict(r *Report) string {
-	return strings.ReplaceAll(verdict(&r.Summary, len(r.Problems)), "**", "")
 }
 
 func severityNames() []string {
@@ -141,8 +135,8 @@ func tiles(s *Summary) []htmlTile {
 		out = append(out, htmlTile{string(severity), unicodeSymbols.severity[severity], capital(string(severity)), s.BySeverity[severity]})
 	}
 	return append(out,
-		htmlTile{"high", "", "Missing", s.Missing},
-		htmlTile{"unread", "?", "Not checked", s.NotChecked + s.Unknown},
+		htmlTile{"high", "∅", "Missing", s.Missing},
+		htmlTile{"unread", "?", "Unchecked", s.NotChecked + s.Unknown},
 		htmlTile{"info", "", "Ignored", s.Ignored + s.Foreign})
 }
 

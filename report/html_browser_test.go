@@ -11,6 +11,7 @@ import (
 	"flag"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func chromium(t *testing.T) string {
 }
 
 // browse runs the browser on a page and gives what it prints.
-func browse(t *testing.T, file string, flags ...string) string {
+func browse(t *testing.T, file, fragment string, flags ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -51,7 +52,7 @@ func browse(t *testing.T, file string, flags ...string) string {
 		"--disable-sync", "--no-first-run", "--hide-scrollbars", "--virtual-time-budget=5000",
 		"--user-data-dir=" + t.TempDir(),
 	}, flags...)
-	cmd := exec.CommandContext(ctx, chromium(t), append(args, "file://"+file)...)
+	cmd := exec.CommandContext(ctx, chromium(t), append(args, (&url.URL{Scheme: "file", Path: file}).String()+fragment)...)
 	var errors strings.Builder
 	cmd.Stderr = &errors
 	out, err := cmd.Output()
@@ -62,13 +63,13 @@ func browse(t *testing.T, file string, flags ...string) string {
 }
 
 // dump gives the page's document after its scripts have run.
-func dump(t *testing.T, page string) *html.Node {
+func dump(t *testing.T, page string, fragment ...string) *html.Node {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := html.Parse(strings.NewReader(browse(t, file, "--dump-dom")))
+	doc, err := html.Parse(strings.NewReader(browse(t, file, strings.Join(fragment, ""), "--dump-dom")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,17 +114,67 @@ func TestBrowserRunsNoPayload(t *testing.T) {
 	if n := hits.Load(); n != 0 {
 		t.Errorf("the page made %d requests", n)
 	}
-	// The page's own script did run: otherwise nothing was shown.
-	shown := ""
+	if !strings.Contains(said(doc), "entries") {
+		t.Errorf("the page's own script did not run: it says %q", said(doc))
+	}
+}
+
+// said is what the page's own script says about the filter: empty where it did
+// not run.
+func said(doc *html.Node) string {
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "id" && a.Val == "shown" && n.FirstChild != nil {
-				shown = n.FirstChild.Data
+				return n.FirstChild.Data
 			}
 		}
 	}
-	if !strings.Contains(shown, "entries") {
-		t.Errorf("the page's own script did not run: it says %q", shown)
+	return ""
+}
+
+// visible counts the entries that are not hidden.
+func visible(doc *html.Node) (shown int, severities map[string]int) {
+	severities = map[string]int{}
+	for n := range doc.Descendants() {
+		if n.Data != "article" {
+			continue
+		}
+		hidden, severity := false, ""
+		for _, a := range n.Attr {
+			hidden = hidden || a.Key == "hidden"
+			if a.Key == "data-severity" {
+				severity = a.Val
+			}
+		}
+		if !hidden {
+			shown++
+			severities[severity]++
+		}
+	}
+	return shown, severities
+}
+
+func TestBrowserFilters(t *testing.T) {
+	page := string(render(t, Build(sample()), FormatHTML, Style{}))
+	everything, _ := visible(dump(t, page))
+	for fragment, want := range map[string]int{
+		"#severity=critical":                     2,
+		"#severity=high&kind=Instance":           2,
+		"#status=not+checked":                    1,
+		"#status=not+checked&kind=Volume":        1,
+		"#cluster=edge%2Fplant-7":                3,
+		"#text=eu-1-md-0-9qq1r":                  2,
+		"#text=M5.4XLARGE+instance-type":         1,
+		"#text=no+such+thing":                    0,
+		"#cluster-1":                             everything,
+		"#text=&severity=&status=&cluster=&kind": everything,
+	} {
+		t.Run(fragment, func(t *testing.T) {
+			doc := dump(t, page, fragment)
+			if got, bySeverity := visible(doc); got != want || said(doc) == "" {
+				t.Errorf("%d entries are shown, want %d (by severity: %v); the page says %q", got, want, bySeverity, said(doc))
+			}
+		})
 	}
 }
 
@@ -172,7 +223,7 @@ func TestBrowserScreenshots(t *testing.T) {
 		"phone":        {"--window-size=390,844"},
 		"phone-long":   {"--window-size=390,6000"},
 	} {
-		browse(t, file, append(flags, "--screenshot="+filepath.Join(folder, name+".png"))...)
+		browse(t, file, "", append(flags, "--screenshot="+filepath.Join(folder, name+".png"))...)
 	}
-	browse(t, file, "--no-pdf-header-footer", "--print-to-pdf="+filepath.Join(folder, "report.pdf"))
+	browse(t, file, "", "--no-pdf-header-footer", "--print-to-pdf="+filepath.Join(folder, "report.pdf"))
 }

@@ -25,12 +25,12 @@ type htmlGroup struct {
 type htmlFinding struct {
 	Class, Severity, Symbol, Status, Cluster, Kind string
 
-	New                                                   bool
-	IDs                                                   []string
-	Diffs                                                 []htmlDiff
-	Warnings                                              []string
-	Reason, Ignored, Plan, PlanClass, Rule, RuleAt, Since string
-	Blocks                                                []htmlBlock
+	New                                                        bool
+	IDs                                                        []string
+	Diffs                                                      []htmlDiff
+	Warnings                                                   []string
+	Reason, Why, Ignored, Plan, PlanClass, Rule, RuleAt, Since string
+	Blocks                                                     []htmlBlock
 }
 
 type htmlBlock struct{ By, Detail string }
@@ -81,10 +81,14 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 		Status:   cleanValue.clean(statusWord(f.Status)),
 		Kind:     cleanValue.clean(f.Resource.Kind),
 		New:      f.Since == SinceNew,
-		Reason:   cleanText.clean(f.Reason),
 		Rule:     cleanValue.clean(f.Rule),
 		RuleAt:   cleanValue.clean(positionText(f.RuleAt)),
 		Since:    sinceText(f.Finding, v.Generated),
+	}
+	if f.Status == detector.Drifted {
+		out.Why = cleanText.clean(f.Reason)
+	} else {
+		out.Reason = cleanText.clean(f.Reason)
 	}
 	for i := range f.resources {
 		out.IDs = append(out.IDs, cleanValue.clean(f.resourceText(&f.resources[i])))

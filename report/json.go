@@ -25,14 +25,23 @@ func writeJSON(w io.Writer, r *Report, _ Style) error {
 
 // escapeHidden replaces hidden characters by \u escapes. Everything outside of
 // the quoted strings of JSON is plain ASCII, so that only strings change, and
-// only in their spelling. beyond spells characters beyond the basic plane;
+// only in their spelling; the control characters below the space are escapes there
+// already. beyond spells characters beyond the basic plane;
 // where it is nil they stay.
 func escapeHidden(text []byte, beyond func(rune) string) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
+		ascii := 0
+		for ascii < len(text) && text[ascii] < 0x7f {
+			ascii++
+		}
+		out = append(out, text[:ascii]...)
+		if text = text[ascii:]; len(text) == 0 {
+			break
+		}
 		c, size := utf8.DecodeRune(text)
 		switch {
-		case c < 0x7f || !hidden(c) || c > 0xffff && beyond == nil:
+		case !hidden(c), c > 0xffff && beyond == nil:
 			out = append(out, text[:size]...)
 		case c > 0xffff:
 			out = append(out, beyond(c)...)

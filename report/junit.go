@@ -109,13 +109,18 @@ func testcase(suite string, owner providers.OwnerRef, findings []*Finding) junit
 }
 
 // addProblems makes each problem of the scan a case with an error, so that a
-// CI run does not pass over it.
+// CI run does not pass over it, and each warning one that passes with a note.
 func addProblems(suite *junit.Testsuite, problems []Problem) {
 	for i := range problems {
 		p := &problems[i]
-		suite.AddTestcase(junit.Testcase{
+		tc := junit.Testcase{
 			Name: cleanWide.clean(fmt.Sprintf("problem %d: %s", i+1, firstOf(p.Object, p.Reason))), Classname: suite.Name, Time: "0.000",
-			Error: &junit.Result{Message: cleanWide.clean(p.Reason), Type: "problem", Data: problemText(p)},
-		})
+		}
+		if p.Warning {
+			tc.SystemOut = &junit.Output{Data: problemText(p)}
+		} else {
+			tc.Error = &junit.Result{Message: cleanWide.clean(p.Reason), Type: "problem", Data: problemText(p)}
+		}
+		suite.AddTestcase(tc)
 	}
 }

@@ -74,7 +74,8 @@ var badges = map[policies.Severity]string{
 func (m *markdown) head() {
 	s := &m.Summary
 	m.line("# Holdfast drift report", "")
-	m.line(verdict(s, len(m.Problems)), "")
+	title, lead, _ := m.verdict()
+	m.line("**"+title+"** "+lead, "")
 	m.line("| Critical | High | Medium | Low | Info | Missing | Not checked | Unknown | Ignored | Foreign |",
 		"|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	row := "|"
@@ -91,26 +92,6 @@ func (m *markdown) head() {
 			c.drifted, c.missing, c.unexpected, c.unreadCount, percent(c.Coverage)))
 	}
 	m.line("", planWords(s)+fmt.Sprintf(" Made on %s.", stamp(m.Generated)), "")
-}
-
-// verdict says in one sentence what the scan came to.
-func verdict(s *Summary, problems int) string {
-	drift := s.Drifted + s.Missing + s.Unexpected
-	unread := s.NotChecked + s.Unknown
-	text := fmt.Sprintf("**In sync**: %s of %s compared.", plural(s.Checked, "resource"), plural(s.Owners, "object"))
-	switch {
-	case drift > 0:
-		text = fmt.Sprintf("**%s** in %s of %s that were compared.", plural(drift, "finding"), plural(s.Checked, "resource"), plural(s.Owners, "object"))
-	case unread+problems > 0:
-		text = fmt.Sprintf("**Incomplete**: no drift in %s that were compared.", plural(s.Checked, "resource"))
-	}
-	if unread > 0 {
-		text += fmt.Sprintf(" %d could not be compared.", unread)
-	}
-	if problems > 0 {
-		text += " The scan met " + plural(problems, "problem") + "."
-	}
-	return text
 }
 
 func (m *markdown) cluster(c *clusterView) {

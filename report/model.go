@@ -57,7 +57,7 @@ type Cluster struct {
 	Name         string     `json:"name"`
 	Provider     string     `json:"provider"`
 	Scope        string     `json:"scope"`
-	SnapshotTime *time.Time `json:"snapshotTime"`
+	SnapshotTime *time.Time `json:"snapshotTime" jsonschema:"nullable"`
 	Coverage     Coverage   `json:"coverage"`
 	// Owners lists the owners looked at, with their resources that are in
 	// sync, for wide output.
@@ -99,10 +99,10 @@ type Finding struct {
 	Reason      string               `json:"reason"`
 	BlockedBy   []string             `json:"blockedBy"`
 	Blocks      []Block              `json:"blocks,omitempty"`
-	Ignored     *Ignored             `json:"ignored"`
+	Ignored     *Ignored             `json:"ignored" jsonschema:"nullable"`
 	Diffs       []Diff               `json:"diffs"`
 	Warnings    []string             `json:"warnings,omitempty"`
-	FirstSeen   *time.Time           `json:"firstSeen"`
+	FirstSeen   *time.Time           `json:"firstSeen" jsonschema:"nullable"`
 	// Since compares with a previous report: new, or unchanged; empty where
 	// no previous report was given.
 	Since Since `json:"since,omitempty"`
@@ -144,7 +144,7 @@ type Block struct {
 type Ignored struct {
 	By        string     `json:"by"`
 	Reason    string     `json:"reason"`
-	ExpiresAt *time.Time `json:"expiresAt"`
+	ExpiresAt *time.Time `json:"expiresAt" jsonschema:"nullable"`
 }
 
 // Diff is one differing value.
@@ -163,6 +163,9 @@ type Problem struct {
 	Object  string               `json:"object,omitempty"`
 	Reason  string               `json:"reason"`
 	Message string               `json:"message"`
+	// Warning problems kept nothing from being compared: a field that the API
+	// does not have, for one.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Summary counts. Drifted to Unknown count findings, and neither ignored nor

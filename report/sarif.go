@@ -199,7 +199,6 @@ func (s *sarifWriter) invocation() *sarif.Invocation {
 	complete := true
 	invocation := sarif.NewInvocation()
 	note := func(level, id, text string) {
-		complete = false
 		invocation.AddToolExecutionNotification(sarif.NewNotification().
 			WithLevel(level).
 			WithDescriptor(sarif.NewReportingDescriptorReference().WithID(id)).
@@ -207,11 +206,18 @@ func (s *sarifWriter) invocation() *sarif.Invocation {
 	}
 	for i := range s.Findings {
 		if f := &s.Findings[i]; f.Incomplete() {
+			complete = false
 			note("warning", string(f.Status), f.sentence())
 		}
 	}
 	for _, p := range s.Problems {
-		note("error", cleanWide.clean(firstOf(p.Reason, "Problem")), problemText(&p))
+		level := "error"
+		if p.Warning {
+			level = "warning"
+		} else {
+			complete = false
+		}
+		note(level, cleanWide.clean(firstOf(p.Reason, "Problem")), problemText(&p))
 	}
 	return invocation.WithExecutionSuccessful(complete).WithEndTimeUtc(s.Generated.Format(timeFormat))
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -57,32 +56,4 @@ func machineDrift(cluster string, owner providers.OwnerRef, r detector.ResourceR
 	}
 	return []policies.Decision{decision(cluster, owner, r, machines, status(detector.NotChecked,
 		"DescribeInstanceStatus: RequestLimitExceeded on page 3 of 5: given up after 6 attempts"), severity(policies.Info, policies.Observe))}
-}
-
-// attacks are texts that would do something in a page that let them; a script
-// of theirs that ran marks the document, and a request shows at the address.
-func attacks(address string) []string {
-	mark := "document.documentElement.setAttribute('data-attacked','1')"
-	return []string{
-		"<script>" + mark + "</script>",
-		`<img src="` + address + `" onerror="` + mark + `">`,
-		`"><svg onload=` + mark + `>`,
-		`' onmouseover='` + mark + `' autofocus onfocus='` + mark,
-		"javascript:" + mark,
-		"</style><script>" + mark + "</script>",
-		"</script><script>" + mark + "</script>",
-		`<iframe srcdoc="<script>parent.` + mark + `</script>">`,
-		`<link rel=stylesheet href="` + address + `"><meta http-equiv=refresh content="0;url=` + address + `">`,
-		`<a href="` + address + `" ping="` + address + `">click</a>`,
-		"{{.Script}}{{printf `%s` .}}<!-- --><![CDATA[ ]]>",
-		"\x1b[31mred\x1b[0m\x1b]8;;" + address + "\x07link\x1b]8;;\x07\x9b2J",
-		"=cmd|' /C calc'!A0",
-		"user\u202egnp.exe\u2066\u200b\u200d\ufeff",
-		"line one\nline two\r\n::error::forged\n\n# heading",
-		"bad \xff\xfe\xc3\x28 bytes \x00 nul",
-		strings.Repeat("A very long value. ", 5500),
-		strings.Repeat("X", 100<<10),
-		"z" + strings.Repeat("\u0301\u0316\u0489", 40) + "algo",
-		"[click](" + address + ") ![i](" + address + ") @holdfast-io/admins #1 | a | b | ``` ~~~ <b>x</b> &lt;",
-	}
 }

@@ -106,11 +106,12 @@ func newView(r *Report) *view {
 
 func (c *clusterView) arrange(findings []*Finding) {
 	var owners []group
+	reasons := map[string]int{}
 	for _, f := range findings {
 		switch f.Status {
 		case detector.NotChecked, detector.Unknown:
 			if f.Ignored == nil {
-				c.addUnread(f)
+				c.addUnread(f, reasons)
 				continue
 			}
 		case detector.Missing:
@@ -147,16 +148,18 @@ func (g *group) sort() {
 	})
 }
 
-func (c *clusterView) addUnread(f *Finding) {
+// addUnread puts a finding with those of the same reason; at knows where they
+// are.
+func (c *clusterView) addUnread(f *Finding, at map[string]int) {
 	c.unreadCount++
-	reason := f.generic(f.Reason)
-	for i := range c.unread {
-		if c.unread[i].status == f.Status && c.unread[i].findings[0].generic(c.unread[i].reason) == reason {
-			c.unread[i].findings = append(c.unread[i].findings, f)
-			return
-		}
+	key := string(f.Status) + "\x00" + f.generic(f.Reason)
+	i, ok := at[key]
+	if !ok {
+		i = len(c.unread)
+		at[key] = i
+		c.unread = append(c.unread, unread{status: f.Status, reason: f.Reason})
 	}
-	c.unread = append(c.unread, unread{f.Status, f.Reason, []*Finding{f}})
+	c.unread[i].findings = append(c.unread[i].findings, f)
 }
 
 // generic takes the finding's own names out of a text, so that the same

@@ -195,3 +195,38 @@ func diffNote(d *Diff) string {
 	}
 	return note
 }
+
+// verdict says what the scan came to: a headline, what it rests on, and its
+// mood in the classes of the page.
+func (r *Report) verdict() (title, lead, mood string) {
+	s := &r.Summary
+	drift, unread := s.Drifted+s.Missing+s.Unexpected, s.NotChecked+s.Unknown
+	switch {
+	case drift > 0:
+		title, mood = plural(drift, "finding"), string(r.worst())
+	case unread+r.obstacles() > 0:
+		title, mood = "Incomplete, and no drift in what was compared", "unread"
+	case s.Checked == 0:
+		title, mood = "Nothing was compared", "unread"
+	default:
+		title, mood = "In sync", "ok"
+	}
+	lead = fmt.Sprintf("%s of %s compared.", plural(s.Checked, "resource"), plural(s.Owners, "object"))
+	if unread > 0 {
+		lead += fmt.Sprintf(" %d could not be compared.", unread)
+	}
+	if n := len(r.Problems); n > 0 {
+		lead += " The scan met " + plural(n, "problem") + "."
+	}
+	return title, lead, mood
+}
+
+// worst severity of all trouble; empty for none.
+func (r *Report) worst() policies.Severity {
+	for _, severity := range severities {
+		if r.Summary.BySeverity[severity] > 0 {
+			return severity
+		}
+	}
+	return ""
+}

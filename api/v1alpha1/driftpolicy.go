@@ -124,7 +124,8 @@ type Rule struct {
 	Grace *Grace `json:"grace,omitempty"`
 	// Approval says whether a person must approve each action.
 	Approval Approval `json:"approval,omitempty"`
-	// Attempts bound how often an action is tried for the same drift.
+	// Attempts bound how often an action is tried for the same drift; 3 in 24h
+	// if not set.
 	Attempts *Attempts `json:"attempts,omitempty"`
 }
 

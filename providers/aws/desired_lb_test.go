@@ -27,6 +27,7 @@ func seenNLB(pairs ...any) *providers.Resource {
 		"/type", "network", "/vpcId", "vpc-1", "/securityGroups", []string{"sg-api"},
 		"/targetGroups/apiserver-target-x1/port", 6443, "/targetGroups/apiserver-target-x1/protocol", "TCP",
 		"/targetGroups/additional-listener-y2/port", 8132, "/targetGroups/additional-listener-y2/protocol", "TCP",
+		"/targetGroups/a-foreign-one/port", 6443, "/targetGroups/a-foreign-one/protocol", "TCP",
 		"/targetGroups/other/port", 6443, "/targetGroups/other/protocol", "TCP",
 	}, owned("prod-c1-apiserver")...), pairs...)...)
 }

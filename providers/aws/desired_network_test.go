@@ -256,6 +256,9 @@ func TestEdgeZones(t *testing.T) {
 		c.Spec.NetworkSpec.Subnets = append(c.Spec.NetworkSpec.Subnets,
 			infrav1.SubnetSpec{ID: "lz", ResourceID: "subnet-lz", AvailabilityZone: "lax", ZoneType: &local, ParentZoneName: pt("b"), RouteTableID: pt("rtb-lz")},
 			infrav1.SubnetSpec{ID: "lz2", ResourceID: "subnet-lz2", AvailabilityZone: "sfo", ZoneType: &local, RouteTableID: pt("rtb-lz2")},
+			// A regular zone without a NAT gateway has no other zone's.
+			infrav1.SubnetSpec{ID: "c", ResourceID: "subnet-c", AvailabilityZone: "c", RouteTableID: pt("rtb-c")},
+			infrav1.SubnetSpec{ID: "subnet-given", AvailabilityZone: "a"},
 			infrav1.SubnetSpec{ID: "wl", ResourceID: "subnet-wl", AvailabilityZone: "wl", ZoneType: &wave, IsPublic: true, RouteTableID: pt("rtb-wl")})
 	})
 	all := get(t, clusterOwner(cluster), genSnapshot())
@@ -263,6 +266,8 @@ func TestEdgeZones(t *testing.T) {
 	checkField(t, pick(t, all, providers.KindRouteTable, "rtb-lz2"), "/routes/0.0.0.0~10", "nat-1")
 	checkField(t, pick(t, all, providers.KindRouteTable, "rtb-wl"), "/routes/0.0.0.0~10", "cagw-1")
 	checkField(t, pick(t, all, providers.KindSubnet, "subnet-wl"), "/mapPublicIpOnLaunch", nil)
+	checkField(t, pick(t, all, providers.KindSubnet, "subnet-given"), "/mapPublicIpOnLaunch", nil)
+	checkField(t, pick(t, all, providers.KindRouteTable, "rtb-c"), "/routes/0.0.0.0~10", nil)
 	checkField(t, pick(t, all, providers.KindSubnet, "subnet-wl"), "/tags/kubernetes.io~1role~1elb", nil)
 }
 

@@ -119,10 +119,6 @@ func (p places) datastore(ref string) []string {
 		pods[pathOf(pod)] = true
 	}
 	found := p.find(kindDatastore, "/datastore", "/datastore", ref)
-	if len(found) == 0 && !strings.Contains(ref, "/") {
-		// A bare name is looked for inside datastore clusters too.
-		found = p.find(kindDatastore, "/datastore", "/datastore", "*/"+ref)
-	}
 	out := paths(found)
 	for _, ds := range found {
 		if pod := ds.Fields["/storagePod"].Value.Text(); pod != "" {
@@ -138,8 +134,12 @@ func (p places) datastore(ref string) []string {
 }
 
 // network gives the names under which adapters on the wanted network show. A
-// reference may also be the id of an NSX segment or a port group's key.
+// reference may also be the path by way of a compute cluster, the id of an NSX
+// segment or a port group's key.
 func (p places) network(ref string) []string {
+	if strings.HasPrefix(ref, "/") && strings.Contains(ref, "/host/") {
+		ref = path.Base(ref)
+	}
 	var out []string
 	for _, n := range p.find(kindNetwork, "/network", "/network", ref) {
 		out = append(out, n.Fields["/networkName"].Value.Text())

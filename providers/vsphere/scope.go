@@ -114,15 +114,15 @@ func parseServer(server string) (*url.URL, error) {
 	if ip, err := netip.ParseAddr(server); err == nil && ip.Is6() {
 		server = "[" + server + "]"
 	}
+	if strings.Contains(server, "@") {
+		return nil, errors.New("spec.server holds a user name: credentials belong into a Secret")
+	}
 	u, err := soap.ParseURL(server)
 	if err != nil || u == nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("spec.server %q is not a host name or address", server)
 	}
 	if u.Scheme != "https" {
 		return nil, fmt.Errorf("spec.server %q: only https is used, credentials would travel in the clear", server)
-	}
-	if u.User != nil && u.User.Username() != "" {
-		return nil, errors.New("spec.server holds a user name: credentials belong into a Secret")
 	}
 	u.User = nil
 	u.Host = strings.ToLower(u.Host)

@@ -24,6 +24,20 @@
     return name === "kind" ? own.split("\n").includes(value) : own === value;
   };
 
+  // The filter stands in the address, so that a link shows what its sender saw.
+  const all = ["text", ...names];
+  const restore = () => {
+    if (!location.hash.includes("=")) return;
+    const kept = new URLSearchParams(location.hash.slice(1));
+    for (const name of all) field(name).value = kept.get(name) ?? "";
+  };
+  const keep = () => {
+    const now = new URLSearchParams();
+    for (const name of all) if (field(name).value) now.set(name, field(name).value);
+    const text = now.toString();
+    if (text || location.hash.includes("=")) history.replaceState(null, "", "#" + text);
+  };
+
   const apply = () => {
     const words = field("text").value.toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = names.map((name) => [name, field(name).value]).filter(([, value]) => value !== "");
@@ -41,12 +55,13 @@
     }
     for (const owner of owners) owner.hidden = filtering && !alive.has(owner);
     for (const section of sections) section.hidden = filtering && !alive.has(section);
-    shown.textContent = filtering ? count + " of " + cards.length + " shown" : cards.length + (cards.length === 1 ? " entry" : " entries");
+    shown.textContent = filtering ? count + " of " + cards.length + " shown" : cards.length + (cards.length === 1 ? " entry" : " entries; machines that drifted alike share one");
   };
 
-  form.addEventListener("input", apply);
+  form.addEventListener("input", () => { apply(); keep(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(apply));
+  form.addEventListener("reset", () => setTimeout(() => { apply(); keep(); }));
+  addEventListener("hashchange", () => { restore(); apply(); });
   fold.addEventListener("click", () => {
     const collapse = fold.getAttribute("aria-pressed") !== "true";
     for (const owner of owners) owner.open = !collapse;
@@ -57,5 +72,6 @@
     for (const owner of owners) owner.open = true;
   });
   form.hidden = false;
+  restore();
   apply();
 })();

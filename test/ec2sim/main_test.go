@@ -1,14 +1,14 @@
 package ec2sim_test
 
 import (
-	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
@@ -18,7 +18,31 @@ import (
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain also checks, when all tests ran and passed, that each action
+// succeeded at least once when an SDK client called it.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(all{m})
+}
+
+type all struct{ *testing.M }
+
+func (m all) Run() int {
+	code := m.M.Run()
+	if code != 0 || flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.fuzz").Value.String() != "" {
+		return code
+	}
+	for _, name := range ec2sim.ActionNames() {
+		if !succeeded[name] {
+			fmt.Println("no test called", name, "with success")
+			code = 1
+		}
+	}
+	return code
+}
+
+// succeeded are the actions of all tests' calls, by service:Action.
+var succeeded = map[string]bool{}
 
 const region = "us-west-2"
 
@@ -34,7 +58,14 @@ func newWorld(t *testing.T, options ec2sim.Options) *world {
 	w := &world{clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC))}
 	options.Clock = w.clock
 	w.Server = ec2sim.New(options)
-	t.Cleanup(w.Close)
+	t.Cleanup(func() {
+		for _, c := range w.Calls() {
+			if c.Code == "" && c.Fate == "answered" {
+				succeeded[c.Service+":"+c.Action] = true
+			}
+		}
+		w.Close()
+	})
 	w.ec2 = ec2.NewFromConfig(w.config())
 	return w
 }
@@ -46,8 +77,6 @@ func once(cfg aws.Config) aws.Config {
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	return cfg
 }
-
-var _ = retry.NewStandard
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
@@ -111,5 +140,3 @@ func wantCode(t *testing.T, err error, code string, status int) smithy.APIError 
 	}
 	return problem
 }
-
-var _ = context.Background

@@ -111,7 +111,7 @@ func pageFrom[T resource](c *call, t *table[T], keep func(T) bool, token string,
 		var action string
 		var ok bool
 		if action, page, seq, ok = parseToken(token); !ok || action != c.action.name {
-			return nil, "", failf("InvalidNextToken", "The specified NextToken is not valid: %s", token)
+			return nil, "", failf(pick(c.service, "InvalidNextToken", "ValidationError"), "The specified NextToken is not valid: %s", token)
 		}
 	}
 	if c.fault != nil {

@@ -32,7 +32,7 @@ type region struct {
 	placementGroups map[string]*placementGroup
 	dhcpOptions     string
 
-	classic      map[string]*classicBalancer
+	classic      table[*classicBalancer]
 	balancers    table[*balancer]
 	listeners    table[*listener]
 	targetGroups table[*targetGroup]
@@ -51,7 +51,7 @@ func newRegion(s *Server, acct *account, name string) *region {
 		images: newTable[*image](kindImage), balancers: newTable[*balancer](kindBalancer),
 		listeners: newTable[*listener](kindListener), targetGroups: newTable[*targetGroup](kindTargetGroup),
 		keys: map[string]*keyPair{}, placementGroups: map[string]*placementGroup{},
-		classic: map[string]*classicBalancer{},
+		classic: newTable[*classicBalancer](kindClassic),
 	}
 	r.dhcpOptions = r.newID("dopt")
 	r.addDefaultKeys()

@@ -130,7 +130,9 @@ func (s *Server) answer(r *http.Request, body []byte) answer {
 	case req.json:
 		result.body = out.([]byte)
 	default:
-		result.body = response(make([]byte, 0, 4096), req.service, req.action, id, c.now, out)
+		key := req.service + req.action
+		result.body = response(make([]byte, 0, s.sizes[key]+512), req.service, req.action, id, c.now, out)
+		s.sizes[key] = len(result.body)
 	}
 	if c.fault != nil && c.fault.Kind == FaultMalformed {
 		result.body = result.body[:len(result.body)*2/3]

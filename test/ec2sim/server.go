@@ -31,6 +31,7 @@ type Server struct {
 	requests    uint64
 	ids         uint64
 	publicIPs   uint32
+	sizes       map[string]int // of each action's last answer, to allocate the next one at once
 }
 
 // account is what is global to an AWS account.
@@ -45,6 +46,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, clock: options.Clock, closed: make(chan struct{}),
 		credentials: map[string]Credential{}, accounts: map[string]*account{}, buckets: map[bucketKey]*bucket{},
+		sizes: map[string]int{},
 	}
 	if s.clock == nil {
 		s.clock = clock.RealClock{}

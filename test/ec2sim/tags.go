@@ -7,7 +7,10 @@ import (
 )
 
 // Tag is a key and its value.
-type Tag struct{ Key, Value string }
+type Tag struct {
+	Key   string
+	Value string `wire:"Value,keep"`
+}
 
 // tagSet holds a resource's tags by key, and what they were before, for reads
 // that come too early to see a change.

@@ -16,7 +16,7 @@ func existenceTampers() []Tamper {
 			}
 			task, err := m.vm.Destroy(ctx)
 			return found(nil, m.gone()), wait(ctx, task, err, "destroy")
-		}),
+		}).playing("C36"),
 		on("", "unregistered", row, func(ctx context.Context, m *machine) (*Damage, error) {
 			if err := m.powerOff(ctx); err != nil {
 				return nil, err

@@ -14,6 +14,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/holdfast-io/holdfast/test/ec2sim"
 )
 
 // Options say which cluster to make and how.
@@ -22,6 +24,8 @@ type Options struct {
 	Manifest *Manifest
 	// Workers overrides the replicas of MachineDeployments by name.
 	Workers map[string]int32
+	// Image replaces the image of every machine; empty leaves the manifest's.
+	Image string
 	// Edit changes the manifest before anything is made; nil leaves it.
 	Edit func(*Manifest)
 	// Created is when the objects were made. The zero time stands for a day
@@ -30,6 +34,9 @@ type Options struct {
 	// OnMoto says that the endpoint is moto: the manifest is cut down to what
 	// moto can hold, and tampers expect what moto shows of them.
 	OnMoto bool
+	// Simulator is the endpoint, if it is ec2sim; tampers that no API call
+	// brings about are done through it.
+	Simulator *ec2sim.Server
 	// Launch makes the instances; nil launches one per RunInstances call, as
 	// CAPA does. A simulator's seeder can stand in where ten thousand calls
 	// would take too long.
@@ -61,8 +68,9 @@ type Environment struct {
 	// TargetGroups of the control plane's load balancer, the API server's
 	// first. Empty with a classic one.
 	TargetGroups []TargetGroup
-	// OnMoto says that the endpoint is moto.
-	OnMoto bool
+	// OnMoto and Simulator are those of the options.
+	OnMoto    bool
+	Simulator *ec2sim.Server
 }
 
 // builder carries what the steps of Build share.
@@ -86,6 +94,11 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	if opts.Edit != nil {
 		opts.Edit(m)
 	}
+	if opts.Image != "" {
+		for _, t := range m.MachineTemplates {
+			t.Spec.Template.Spec.AMI.ID = &opts.Image
+		}
+	}
 	if opts.OnMoto {
 		m.fitMoto()
 	}
@@ -101,7 +114,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
 		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
 		env: &Environment{
-			Clients: clients, OnMoto: opts.OnMoto, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
+			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
 		},
 	}

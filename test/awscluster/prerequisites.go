@@ -1,7 +1,10 @@
 package awscluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +15,6 @@ import (
 	"github.com/aws/smithy-go"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
-
-// assumeRole is the trust policy of EC2 roles.
-const assumeRole = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
 // prerequisites makes what an account has before CAPA starts: the instance
 // profiles that clusterawsadm makes and the key pair that the user imports.
@@ -39,9 +39,9 @@ func (b *builder) prerequisites(ctx context.Context) error {
 		}
 	}
 	for _, name := range keys {
-		_, err := b.EC2.CreateKeyPair(ctx, &ec2.CreateKeyPairInput{KeyName: aws.String(name)})
+		_, err := b.EC2.ImportKeyPair(ctx, &ec2.ImportKeyPairInput{KeyName: aws.String(name), PublicKeyMaterial: publicKey()})
 		if err := ignore(err, "InvalidKeyPair.Duplicate"); err != nil {
-			return fmt.Errorf("create key pair %s: %w", name, err)
+			return fmt.Errorf("import key pair %s: %w", name, err)
 		}
 	}
 	for _, id := range images {
@@ -57,27 +57,30 @@ func (b *builder) prerequisites(ctx context.Context) error {
 
 var errNoImage = errors.New("no such image")
 
-// InstanceProfile makes an instance profile with a role of the same name,
-// unless there is one.
+// InstanceProfile makes an instance profile, unless there is one. Which role is
+// in it is no matter of EC2's, so none is.
 func (c Clients) InstanceProfile(ctx context.Context, name string) error {
-	_, err := c.IAM.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String(name), AssumeRolePolicyDocument: aws.String(assumeRole)})
+	_, err := c.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err := ignore(err, "EntityAlreadyExists", "EntityAlreadyExistsException"); err != nil {
-		return fmt.Errorf("create role %s: %w", name, err)
-	}
-	_, err = c.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if ignore(err, "EntityAlreadyExists", "EntityAlreadyExistsException") == nil && err != nil {
-		return nil
-	}
-	if err != nil {
 		return fmt.Errorf("create instance profile %s: %w", name, err)
-	}
-	if _, err := c.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
-		InstanceProfileName: aws.String(name), RoleName: aws.String(name),
-	}); err != nil {
-		return fmt.Errorf("add role to instance profile %s: %w", name, err)
 	}
 	return nil
 }
+
+// publicKey gives an SSH public key (RFC 8709) of which nobody has the private
+// half: the generator of the curve.
+func publicKey() []byte {
+	const kind = "ssh-ed25519"
+	key := edwardsGenerator
+	blob := binary.BigEndian.AppendUint32(nil, uint32(len(kind)))
+	blob = append(blob, kind...)
+	blob = binary.BigEndian.AppendUint32(blob, uint32(len(key)))
+	blob = append(blob, key...)
+	return []byte(kind + " " + base64.StdEncoding.EncodeToString(blob) + " admin@example.org")
+}
+
+// edwardsGenerator is the base point of Ed25519, encoded (RFC 8032).
+var edwardsGenerator = append([]byte{0x58}, bytes.Repeat([]byte{0x66}, 31)...)
 
 // ignore gives nil for an API error of one of the codes.
 func ignore(err error, codes ...string) error {

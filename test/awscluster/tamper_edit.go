@@ -19,53 +19,63 @@ func editTampers() []Tamper {
 	return []Tamper{
 		editTamper("image declared anew", "image", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AMI.ID = aws.String(image) },
-			func(*Environment) []Diff { return []Diff{changed("/imageId", image, ExampleImage)} }),
+			func(_ *Environment, before *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{changed("/imageId", image, *before.AMI.ID)}
+			}),
 		editTamper("key pair declared anew", "key pair", nil, (*Environment).controlPlane,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.SSHKeyName = aws.String("other") },
-			func(*Environment) []Diff { return []Diff{changed("/keyName", "other", "prod-admin")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{changed("/keyName", "other", "prod-admin")}
+			}),
 		editTamper("subnet declared anew", "subnet, zone", nil, (*Environment).worker,
 			func(e *Environment, s *infrav1.AWSMachineSpec) {
 				s.Subnet = &infrav1.AWSResourceReference{ID: aws.String(e.subnet("-public-a").ResourceID)}
 			},
-			func(e *Environment) []Diff {
+			func(e *Environment, _ *infrav1.AWSMachineSpec) []Diff {
 				return []Diff{changed("/subnetId", e.subnet("-public-a").ResourceID, e.subnet("-private-a").ResourceID)}
 			}),
 		contradictoryZone(),
 		editTamper("root volume declared encrypted", "root volume encryption, key", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.RootVolume.Encrypted = aws.Bool(true) },
-			func(*Environment) []Diff { return []Diff{changed("/rootVolume/encrypted", "true", "false")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{changed("/rootVolume/encrypted", "true", "false")}
+			}),
 		editTamper("machine declared a spot instance", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.SpotMarketOptions = &infrav1.SpotMarketOptions{} },
-			func(*Environment) []Diff { return []Diff{changed("/spot", "true", "false")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return []Diff{changed("/spot", "true", "false")} }),
 		editTamper("tenancy declared dedicated", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.Tenancy = "dedicated" },
-			func(*Environment) []Diff { return []Diff{changed("/tenancy", "dedicated", "default")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{changed("/tenancy", "dedicated", "default")}
+			}),
 		editTamper("placement group declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.PlacementGroupName = "fast" },
-			func(*Environment) []Diff { return []Diff{removed("/placementGroup", "fast")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return []Diff{removed("/placementGroup", "fast")} }),
 		editTamper("capacity reservation declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) {
 				s.CapacityReservationID = aws.String("cr-0123456789abcdef0")
 			},
-			func(*Environment) []Diff { return []Diff{removed("/capacityReservationId", "cr-0123456789abcdef0")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{removed("/capacityReservationId", "cr-0123456789abcdef0")}
+			}),
 		editTamper("tag declared and never set", "tags", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AdditionalTags["Tier"] = "gold" },
-			func(*Environment) []Diff { return []Diff{removed(tagPath("Tier"), "gold")} }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return []Diff{removed(tagPath("Tier"), "gold")} }),
 		editTamper("profile declared with path and partition", "IAM instance profile", []string{"C26"}, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) {
 				s.IAMInstanceProfile = "/team/" + s.IAMInstanceProfile
 			},
-			func(*Environment) []Diff { return nil }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return nil }),
 		editTamper("provider id without a zone", "existence", []string{"C64"}, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.ProviderID = aws.String("aws:////" + *s.InstanceID) },
-			func(*Environment) []Diff { return nil }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return nil }),
 		editTamper("root volume without a type", "root volume size, type, iops, throughput", []string{"C21"}, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.RootVolume.Type = "" },
-			func(*Environment) []Diff { return nil }),
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return nil }),
 	}
 }
 
-func editTamper(name, row string, cases []string, pick func(*Environment) (*machine, error), edit func(*Environment, *infrav1.AWSMachineSpec), diffs func(*Environment) []Diff) Tamper {
+func editTamper(name, row string, cases []string, pick func(*Environment) (*machine, error), edit func(*Environment, *infrav1.AWSMachineSpec), diffs func(*Environment, *infrav1.AWSMachineSpec) []Diff) Tamper {
 	return Tamper{Name: name, Row: row, Cases: cases, Do: onMachine(pick, func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
 		before := m.aws.Spec.DeepCopy()
 		edit(e, &m.aws.Spec)
@@ -73,7 +83,7 @@ func editTamper(name, row string, cases []string, pick func(*Environment) (*mach
 			m.aws.Spec = *before
 			return nil
 		}}
-		if want := diffs(e); len(want) > 0 {
+		if want := diffs(e, before); len(want) > 0 {
 			d.Findings = []Finding{machineDrift(m, want...)}
 		}
 		return d, nil

@@ -119,10 +119,18 @@ func deleteSubnet(ctx context.Context, e *Environment) (*Damage, error) {
 	if _, err := e.EC2.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: aws.String(sn.ResourceID)}); err != nil {
 		return nil, fmt.Errorf("delete subnet %s: %w", sn.ResourceID, err)
 	}
-	return &Damage{Findings: []Finding{
+	damage := &Damage{Findings: []Finding{
 		e.clusterGone(providers.KindSubnet, sn.ResourceID, "present", ""),
 		e.clusterDrift(providers.KindRouteTable, *sn.RouteTableID, removed("/associations", sn.ResourceID)),
-	}}, nil
+	}}
+	if !e.OnMoto { // moto keeps the association of the network ACL
+		acl, err := e.defaultACL(ctx)
+		if err != nil {
+			return nil, err
+		}
+		damage.Findings = append(damage.Findings, e.clusterDrift(providers.KindNetworkACL, acl, removed("/associations", sn.ResourceID)))
+	}
+	return damage, nil
 }
 
 // association finds a subnet's route table association.

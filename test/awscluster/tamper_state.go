@@ -3,10 +3,15 @@ package awscluster
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // userShutdown is the reason code of what a person stopped or terminated (EC2
@@ -47,6 +52,46 @@ func stateTampers() []Tamper {
 					Undo:     func(ctx context.Context) error { return e.start(ctx, m.id) },
 				}, nil
 			}),
+		},
+		{
+			Name: "instance gone without a trace", Row: "existence",
+			Do: onMachine((*Environment).worker, func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
+				return e.lose(m), nil
+			}),
+		},
+		{
+			Name: "instance too young to be missed", Row: "existence", Cases: []string{"C45"},
+			Do: onMachine((*Environment).worker, func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
+				damage, created := e.lose(m), m.aws.CreationTimestamp
+				m.aws.CreationTimestamp.Time = time.Now()
+				damage.Findings[0].Status, damage.Findings[0].Diffs = detector.Unknown, nil
+				mend := damage.Undo
+				damage.Undo = func(ctx context.Context) error {
+					m.aws.CreationTimestamp = created
+					return mend(ctx)
+				}
+				return damage, nil
+			}),
+		},
+	}
+}
+
+// lose makes the machine's objects name an instance that EC2 does not know, as
+// one is hours after its end. The instance that runs is then nobody's.
+func (e *Environment) lose(m *machine) *Damage {
+	const lost = "i-0fffffffffffffff0"
+	record := func(id string) {
+		provider := strings.Replace(*m.aws.Spec.ProviderID, *m.aws.Spec.InstanceID, id, 1)
+		m.aws.Spec.ProviderID, m.aws.Spec.InstanceID, m.core.Spec.ProviderID = &provider, &id, provider
+	}
+	record(lost)
+	gone := machineGone(m, "")
+	gone.ID = lost
+	return &Damage{
+		Findings: []Finding{gone, e.orphan(providers.KindInstance, m.id, "running")},
+		Undo: func(context.Context) error {
+			record(m.id)
+			return nil
 		},
 	}
 }

@@ -40,8 +40,12 @@ func startDemoAWS(ctx context.Context, created time.Time) (cloud, error) {
 	if err := useSimulator(d.sim); err != nil {
 		return d, err
 	}
+	image, err := d.sim.AddImage(d.sim.DefaultScope(region), ec2sim.Image{Name: "ubuntu-2404-kube-v1.34.2"})
+	if err != nil {
+		return d, err
+	}
 	d.env, err = awscluster.Build(ctx, awscluster.ClientsFrom(d.sim.Config(region)), awscluster.Options{
-		Manifest: manifest, Created: created, Poll: time.Millisecond,
+		Manifest: manifest, Created: created, Poll: time.Millisecond, Simulator: d.sim, Image: image,
 	})
 	d.settle()
 	return d, err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-io/holdfast/detector"
 	awsexamples "github.com/holdfast-io/holdfast/examples/aws"
@@ -78,7 +79,13 @@ func newAWSWorldOf(t *testing.T, example string) *awsWorld {
 		objects: filepath.Join(t.TempDir(), "objects"),
 	}
 	t.Cleanup(w.sim.Close)
-	w.env, err = awscluster.Build(t.Context(), awscluster.ClientsFrom(w.sim.Config(region)), awscluster.Options{Manifest: manifest})
+	image, err := w.sim.AddImage(w.sim.DefaultScope(region), ec2sim.Image{Name: "node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.env, err = awscluster.Build(t.Context(), awscluster.ClientsFrom(w.sim.Config(region)), awscluster.Options{
+		Manifest: manifest, Simulator: w.sim, Image: image, Poll: time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

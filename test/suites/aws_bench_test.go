@@ -47,8 +47,10 @@ func newFleet(b *testing.B, n int32) *fleet {
 	for _, d := range manifest.Deployments[1:] {
 		others += *d.Spec.Replicas
 	}
+	image, err := f.sim.AddImage(f.sim.DefaultScope(region), ec2sim.Image{Name: "node"})
+	fail(err)
 	f.env, err = awscluster.Build(b.Context(), awscluster.ClientsFrom(f.sim.Config(region)), awscluster.Options{
-		Manifest: manifest, Workers: map[string]int32{manifest.Deployments[0].Name: n - others}, Poll: time.Millisecond,
+		Manifest: manifest, Workers: map[string]int32{manifest.Deployments[0].Name: n - others}, Poll: time.Millisecond, Simulator: f.sim, Image: image,
 	})
 	fail(err)
 	credential := f.sim.Credentials()[0]

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -201,13 +202,26 @@ func TestC58StoppedIsOneFinding(t *testing.T) {
 		m.Status.InstanceState = pt(infrav1.InstanceStateTerminated)
 	})
 	for state, want := range map[string]any{"running": true, "pending": true, "stopping": nil, "stopped": nil} {
-		r := instance(t, machineOwner(machine, controlPlane), genSnapshot(seenResource(providers.KindInstance, "i-1", "/state", state)))
+		r := instance(t, machineOwner(machine, controlPlane), genSnapshot(
+			seenResource(providers.KindInstance, "i-1", "/state", state), seenResource(providers.KindLoadBalancer, "classic/c1-apiserver")))
 		checkField(t, r, "/state", "running")
 		checkField(t, r, "/publicIp", want)
 		if _, ok := r.Fields["/loadBalancers/c1-apiserver"]; ok != (want != nil) {
 			t.Errorf("%s: registration wanted %v", state, ok)
 		}
 	}
+}
+
+// A load balancer that is gone is one finding, not one more for each machine
+// that was in it; one that could not be read leaves the registration open.
+func TestLostClassicLoadBalancerIsOneFinding(t *testing.T) {
+	const path = "/loadBalancers/c1-apiserver"
+	snap := genSnapshot(seenResource(providers.KindInstance, "i-1", "/state", "running"))
+	if r := instance(t, machineOwner(genAWSMachine(), controlPlane), snap); !r.Fields[path].Value.IsAbsent() {
+		t.Errorf("a registration is wanted in a load balancer that is not there")
+	}
+	snap.Coverage[providers.KindLoadBalancer] = errors.New("throttled")
+	checkField(t, instance(t, machineOwner(genAWSMachine(), controlPlane), snap), path, "registered")
 }
 
 // C64: the zone in a provider id is no part of the identity, and an identity

@@ -114,7 +114,7 @@ func (c *clusterView) loadBalancer(field string, spec *infrav1.AWSLoadBalancerSp
 	brought := spec.Name != nil && lb.seen != nil && !ownedBy(lb.seen, c.name)
 	lb.managed = !c.external && !brought
 	lb.listeners = c.listeners(&lb)
-	lb.registrations = registrationNames(&lb)
+	lb.registrations = c.registrationNames(&lb)
 	return lb, true
 }
 
@@ -213,10 +213,12 @@ func targetGroup(lb *providers.Resource, l *listenerView) string {
 
 // registrationNames are the load balancer itself where it is classic, and
 // each of its target groups otherwise. Of a load balancer that the user
-// brought CAPA takes every target group.
-func registrationNames(lb *lbView) []string {
+// brought CAPA takes every target group. One that is certainly not there is
+// missing itself, which says all that its registrations could.
+func (c *clusterView) registrationNames(lb *lbView) []string {
 	if lb.kind == lbClassic {
-		if lb.id == "" {
+		err, known := c.snap.Covered(providers.KindLoadBalancer, "")
+		if lb.id == "" || lb.seen == nil && known && err == nil {
 			return nil
 		}
 		return []string{lb.name}

@@ -143,6 +143,8 @@ func (i *instanceWants) all() {
 	// An image found by lookup was the newest when the instance was made. A
 	// newer one today is an update, not drift, so only a given id is compared.
 	wantString(i.r, pathImageID, deref(spec.AMI.ID), providers.Immutable)
+	// No spec announces an event, so every one that is to come is news.
+	want(i.r, pathScheduledEvents, providers.Set(), providers.ReadOnly)
 	i.tags()
 	i.securityGroups()
 	i.profile()

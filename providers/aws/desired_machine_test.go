@@ -19,7 +19,7 @@ import (
 func TestMachineUnsetIsNoOpinion(t *testing.T) {
 	r := instance(t, machineOwner(genAWSMachine()), genSnapshot())
 	want := []string{
-		"/instanceType", "/securityGroups", "/state", "/tags/Name",
+		"/instanceType", "/scheduledEvents", "/securityGroups", "/state", "/tags/Name",
 		"/tags/kubernetes.io~1cluster~1c1",
 		"/tags/sigs.k8s.io~1cluster-api-provider-aws~1cluster~1c1",
 		"/tags/sigs.k8s.io~1cluster-api-provider-aws~1role",

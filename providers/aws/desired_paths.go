@@ -3,6 +3,7 @@ package aws
 // Paths of fields, as wanted and seen resources name them.
 const (
 	pathState                = "/state"
+	pathScheduledEvents      = "/scheduledEvents"
 	pathInstanceType         = "/instanceType"
 	pathImageID              = "/imageId"
 	pathSecurityGroups       = "/securityGroups"

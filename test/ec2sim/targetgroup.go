@@ -123,6 +123,7 @@ func (c *call) createTargetGroup(in *targetGroupIn) (out targetGroupsOut, err *a
 			{"deregistration_delay.connection_termination.enabled", "false"}, {"preserve_client_ip.enabled", "true"},
 			{"proxy_protocol_v2.enabled", "false"}, {"load_balancing.cross_zone.enabled", "use_load_balancer_configuration"},
 			{"target_health_state.unhealthy.connection_termination.enabled", "true"},
+			{"target_health_state.unhealthy.draining_interval_seconds", "0"},
 		},
 	}
 	if web {

@@ -136,6 +136,15 @@ func (w *awsWorld) tamper(t *testing.T, names ...string) {
 	w.built = len(w.sim.Mutations())
 }
 
+// terminate loses the last machine, so that a report has to confirm it.
+func (w *awsWorld) terminate(t *testing.T) {
+	t.Helper()
+	last := w.env.AWSMachines[len(w.env.AWSMachines)-1]
+	if err := w.sim.TerminateInstance(w.sim.DefaultScope(w.env.AWSCluster.Spec.Region), *last.Spec.InstanceID, "Client.UserInitiatedShutdown", ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // unchanged fails the test if anything but the test itself changed the cloud.
 func (w *awsWorld) unchanged(t *testing.T) {
 	t.Helper()

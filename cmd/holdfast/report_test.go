@@ -259,7 +259,7 @@ func TestReportSeveralOutputs(t *testing.T) {
 	w.sim.ResetCalls()
 	w.built = 0
 	o := holdfast(t, args...)
-	if n := w.sim.CallCounts()["DescribeInstances"]; n != 1 {
+	if n := w.sim.CallCounts()["ec2:DescribeInstances"]; n != 1 {
 		t.Errorf("DescribeInstances was called %d times for %d outputs, want once: %v", n, len(formats)+1, w.sim.CallCounts())
 	}
 	for _, f := range formats {

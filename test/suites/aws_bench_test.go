@@ -102,7 +102,7 @@ func BenchmarkAWSSweep(b *testing.B) {
 	for _, n := range counts {
 		calls += n
 	}
-	pages := counts["DescribeInstances"] / sweeps
+	pages := counts["ec2:DescribeInstances"] / sweeps
 	if pages > machines/1000 {
 		b.Errorf("%d pages of DescribeInstances for %d machines", pages, machines)
 	}

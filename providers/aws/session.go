@@ -131,10 +131,15 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	return made, nil
 }
 
+// identifyAttempts bounds the tries to learn who the caller is: whoever has the
+// wrong endpoint or no network is told so after seconds.
+const identifyAttempts = 3
+
 // stsClient is counted and not limited: STS publishes no quota near what
 // Holdfast needs, and the account that quotas go by is not known before.
 func (s *sessions) stsClient(cfg aws.Config) *sts.Client {
 	return sts.NewFromConfig(cfg, func(o *sts.Options) {
+		o.RetryMaxAttempts = identifyAttempts
 		o.APIOptions = append(o.APIOptions, observeCalls(s.count, nil, place{}))
 	})
 }

@@ -84,6 +84,8 @@ type builder struct {
 	launch   Launcher
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
+	// named are the machines' names so far.
+	named map[string]bool
 }
 
 // Build makes the cluster that the options describe. It is not idempotent: a
@@ -112,7 +114,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	}
 	b := &builder{
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
-		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
+		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{}, named: map[string]bool{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,

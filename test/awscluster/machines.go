@@ -202,6 +202,11 @@ func (b *builder) record(m *clusterv1.Machine, am *infrav1.AWSMachine, i *types.
 func (b *builder) machine(prefix string, i int, owner client.Object, ownerKind string) *clusterv1.Machine {
 	m := &clusterv1.Machine{}
 	m.Name = prefix + "-" + b.suffix(prefix+"/"+strconv.Itoa(i))
+	// Among ten thousand names of five letters two are alike.
+	for n := 1; b.named[m.Name]; n++ {
+		m.Name = prefix + "-" + b.suffix(prefix+"/"+strconv.Itoa(i)+"/"+strconv.Itoa(n))
+	}
+	b.named[m.Name] = true
 	m.Labels = map[string]string{clusterv1.ClusterNameLabel: b.name}
 	m.Finalizers = []string{clusterv1.MachineFinalizer}
 	m.Spec.ClusterName = b.name

@@ -116,7 +116,6 @@ func TestConfirmThatFails(t *testing.T) {
 				return refuse("InvalidVpcID.NotFound", "The vpc ID 'vpc-1' does not exist")
 			})
 			p := provider(t)
-			hasty(p)
 			got, err := p.Confirm(t.Context(), scopeOf(t, p), append(instanceIDs("i-1", "i-2"), providers.ID{Kind: providers.KindVPC, Name: "vpc-1"}))
 			if err != nil {
 				t.Fatal(err)

@@ -35,7 +35,7 @@ func provider(t testing.TB, objects ...client.Object) *Provider {
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	p, err := New(reader, WithBackoff(func(int) time.Duration { return 0 }))
+	p, err := New(reader, WithClock(&hastyClock{}), WithBackoff(func(int) time.Duration { return 0 }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,3 +185,35 @@ func reopens(attempts []time.Time, limit int, per time.Duration) time.Time {
 	sorted := slices.SortedFunc(slices.Values(attempts), time.Time.Compare)
 	return sorted[len(sorted)-limit].Add(per)
 }
+
+// inFlightFor gives what is in flight for a candidate: what has begun already
+// and what this run has chosen. A decision that is executed does not wait for
+// one that is only shown.
+func (r *run) inFlightFor(c *candidate) []reservation {
+	out := make([]reservation, 0, len(r.InFlight)+len(r.taken))
+	for _, f := range r.InFlight {
+		out = append(out, reservation{InFlight: f, disruptive: f.Action != Patch})
+	}
+	for _, t := range r.taken {
+		if c.Mode != ModeEnforce || t.mode == ModeEnforce {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (r *run) reserve(c *candidate) {
+	f := &c.Finding
+	r.taken = append(r.taken, reservation{mode: c.Mode, disruptive: c.disruptive,
+		// Not known to be unready counts as ready: it is about to be lost.
+		ready: c.owner == nil || !c.owner.Ready.False(),
+		InFlight: InFlight{Cluster: f.Cluster, Owner: f.Owner, Pool: f.Pool, Zone: f.Zone,
+			ControlPlane: f.ControlPlane, Action: c.Action, By: "this decision"}})
+}
+
+func sameOwner(a, b providers.OwnerRef) bool {
+	if a.UID != "" && b.UID != "" {
+		return a.UID == b.UID
+	}
+	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+}

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -164,58 +163,6 @@ func (e *Effective) mergeSchedule(ordered []*policy) {
 			e.origins["schedule.staleAfter"] = p.origin(p.at("schedule.staleAfter"))
 		}
 	}
-}
-
-// mergeRules merges rules by id. A rule stands where the most specific policy
-// that speaks of it puts it.
-func (e *Effective) mergeRules(ordered []*policy) {
-	byID := map[string]*rule{}
-	for _, p := range ordered {
-		for _, r := range p.rules {
-			merged := merge(byID[r.ID], r)
-			for field := range r.from {
-				e.origins["rules."+r.ID+"."+field] = p.origin(r.from[field])
-			}
-			e.origins["rules."+r.ID] = p.origin(r.Position)
-			if byID[r.ID] != nil {
-				e.rules = slices.DeleteFunc(e.rules, func(x *rule) bool { return x.ID == r.ID })
-			}
-			byID[r.ID] = merged
-			e.rules = append(e.rules, merged)
-		}
-	}
-}
-
-// merge lays r over base; base may be nil. Neither is changed.
-func merge(base, r *rule) *rule {
-	if base == nil {
-		return r
-	}
-	m := *base
-	m.policy, m.Position = r.policy, r.Position
-	m.from = maps.Clone(base.from)
-	maps.Copy(m.from, r.from)
-	for field := range r.from {
-		switch field {
-		case "target":
-			m.Target = r.Target
-		case "paths":
-			m.Paths, m.paths = r.Paths, r.paths
-		case "when":
-			m.When, m.when = r.When, r.when
-		case "severity":
-			m.Severity = r.Severity
-		case "action":
-			m.Action = r.Action
-		case "grace":
-			m.Grace = r.Grace
-		case "approval":
-			m.Approval = r.Approval
-		case "attempts":
-			m.Attempts = r.Attempts
-		}
-	}
-	return &m
 }
 
 // mergeBudgets takes every budget of the user's policies, and of the built-in

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
-	"github.com/holdfast-io/holdfast/providers"
 )
 
 // Names of the gates, as they stand in Block.By.
@@ -300,36 +299,4 @@ func attemptsGate(r *run, c *candidate) (Block, bool) {
 	b, _ := blocked("tried %d times in %s, at most %d", len(counted), limit.Per.Duration, limit.Max)
 	b.Until = reopens(counted, int(limit.Max), limit.Per.Duration)
 	return b, true
-}
-
-// inFlightFor gives what is in flight for a candidate: what has begun already
-// and what this run has chosen. A decision that is executed does not wait for
-// one that is only shown.
-func (r *run) inFlightFor(c *candidate) []reservation {
-	out := make([]reservation, 0, len(r.InFlight)+len(r.taken))
-	for _, f := range r.InFlight {
-		out = append(out, reservation{InFlight: f, disruptive: f.Action != Patch})
-	}
-	for _, t := range r.taken {
-		if c.Mode != ModeEnforce || t.mode == ModeEnforce {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-func (r *run) reserve(c *candidate) {
-	f := &c.Finding
-	r.taken = append(r.taken, reservation{mode: c.Mode, disruptive: c.disruptive,
-		// Not known to be unready counts as ready: it is about to be lost.
-		ready: c.owner == nil || !c.owner.Ready.False(),
-		InFlight: InFlight{Cluster: f.Cluster, Owner: f.Owner, Pool: f.Pool, Zone: f.Zone,
-			ControlPlane: f.ControlPlane, Action: c.Action, By: "this decision"}})
-}
-
-func sameOwner(a, b providers.OwnerRef) bool {
-	if a.UID != "" && b.UID != "" {
-		return a.UID == b.UID
-	}
-	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
 }

@@ -82,6 +82,7 @@ type builder struct {
 	poll     time.Duration
 	patience time.Duration
 	launch   Launcher
+	applied  string
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
 }
@@ -112,7 +113,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	}
 	b := &builder{
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
-		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{},
+		patience: time.Minute, launch: opts.Launch, applied: m.applied, rootDevices: map[string]string{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,

@@ -57,6 +57,10 @@ type awsCloud struct {
 	skip func(*awscluster.Tamper) string
 	// scanned is called around every scan.
 	scanned func(*testing.T, func())
+	// played counts the tampers that were done, and drifted has the kinds and
+	// paths of all that was found of them.
+	played  int
+	drifted map[[2]string]bool
 }
 
 func (c *awsCloud) run(t *testing.T) {
@@ -117,6 +121,15 @@ func (c *awsCloud) play(t *testing.T, env *awscluster.Environment, tamper *awscl
 		return false
 	}
 	c.expect(t, "after tampering", env, damage.Findings)
+	c.played++
+	if c.drifted == nil {
+		c.drifted = map[[2]string]bool{}
+	}
+	for _, f := range damage.Findings {
+		for _, d := range f.Diffs {
+			c.drifted[[2]string{f.Kind, d.Path}] = true
+		}
+	}
 	if damage.Undo == nil {
 		return false
 	}

@@ -99,7 +99,7 @@ func stateReason(in *ec2types.Instance) string {
 func (c converter) instanceSpec(r *providers.Resource, in *ec2types.Instance) {
 	word(c, r, "/instanceType", in.InstanceType)
 	c.text(r, "/imageId", in.ImageId)
-	c.set(r, "/securityGroups", groupIDs(primaryGroups(in)))
+	c.set(r, "/securityGroups", primaryGroups(in))
 	if in.IamInstanceProfile != nil {
 		word(c, r, "/iamInstanceProfile", canonical.InstanceProfile(deref(in.IamInstanceProfile.Arn)))
 		c.text(r, "/iamInstanceProfileArn", in.IamInstanceProfile.Arn)
@@ -120,15 +120,24 @@ func (c converter) instanceSpec(r *providers.Resource, in *ec2types.Instance) {
 
 // primaryGroups gives the groups of the interface at index 0 of card 0, which
 // are what the spec declares; those of a CNI's further interfaces are not. The
-// instance's own list stands in where the answer has no interfaces.
-func primaryGroups(in *ec2types.Instance) []ec2types.GroupIdentifier {
+// instance's own list has all of those and may have more. Where it has fewer,
+// the interface still shows a group that was detached, as moto's do; where it
+// or the interface is left out, the other stands alone.
+func primaryGroups(in *ec2types.Instance) []string {
+	whole := groupIDs(in.SecurityGroups)
 	for i := range in.NetworkInterfaces {
 		eni := &in.NetworkInterfaces[i]
-		if a := eni.Attachment; a != nil && deref(a.DeviceIndex) == 0 && deref(a.NetworkCardIndex) == 0 {
-			return eni.Groups
+		a := eni.Attachment
+		if a == nil || deref(a.DeviceIndex) != 0 || deref(a.NetworkCardIndex) != 0 {
+			continue
 		}
+		groups := groupIDs(eni.Groups)
+		if len(whole) == 0 {
+			return groups
+		}
+		return slices.DeleteFunc(groups, func(id string) bool { return !slices.Contains(whole, id) })
 	}
-	return in.SecurityGroups
+	return whole
 }
 
 func (c converter) metadata(r *providers.Resource, o *ec2types.InstanceMetadataOptionsResponse) {

@@ -88,6 +88,7 @@ func TestC10SeenPrimaryInterface(t *testing.T) {
 		"primary first":            {[]ec2types.InstanceNetworkInterface{eni(0, 0, "sg-new"), eni(1, 0, "sg-old")}, []string{"sg-new"}},
 		"primary last":             {[]ec2types.InstanceNetworkInterface{eni(1, 0, "sg-old"), eni(0, 0, "sg-new")}, []string{"sg-new"}},
 		"another card's index 0":   {[]ec2types.InstanceNetworkInterface{eni(0, 1, "sg-old"), eni(0, 0, "sg-new")}, []string{"sg-new"}},
+		"one detached since":       {[]ec2types.InstanceNetworkInterface{eni(0, 0, "sg-gone", "sg-new")}, []string{"sg-new"}},
 		"no interface in the list": {nil, []string{"sg-new", "sg-old"}},
 	} {
 		t.Run(name, func(t *testing.T) {

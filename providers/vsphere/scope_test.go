@@ -196,6 +196,9 @@ func TestC49CredentialsCache(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the first failure was remembered: %v", err)
 	}
+	if first.Identity != "Secret/prod/creds" || p.conns[first].endpoint.user.Username() != "u" {
+		t.Errorf("scope %+v, and not the Secret's credentials", first)
+	}
 	other := secretIn("dev", "creds")
 	other.Data["username"] = []byte("someone else")
 	if err := reader.Create(t.Context(), other); err != nil {

@@ -124,7 +124,7 @@ func (s *Server) ConfigFor(credential Credential, region string) aws.Config {
 			}, nil
 		}),
 		BaseEndpoint: aws.String(s.URL()),
-		HTTPClient:   s.http.Client(),
+		HTTPClient:   &http.Client{Transport: Transport(s.http.Client().Transport)},
 	}
 }
 

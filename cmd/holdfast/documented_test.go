@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// commandLine is a line of documentation that runs the program.
+var commandLine = regexp.MustCompile(`(?m)^(?:#\s+|\$ |\s+)*((?:[A-Z_]+=\S+ )?(?:kubectl )?holdfast (?:report|policy|demo|version|completion)\b[^\n#|>]*)`)
+
+// TestDocumentedCommands parses every command line in README, docs and
+// examples, so that none names a command or flag that does not exist.
+func TestDocumentedCommands(t *testing.T) {
+	root := filepath.Join("..", "..")
+	found := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata" || d.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		inDocs := filepath.Ext(path) == ".md" || strings.Contains(path, "examples") && filepath.Ext(path) == ".yaml"
+		if d.IsDir() || !inDocs || strings.HasSuffix(path, "cli.md") {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range commandLine.FindAllStringSubmatch(string(data), -1) {
+			found++
+			parses(t, path, m[1])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 6 {
+		t.Errorf("only %d documented commands were found", found)
+	}
+}
+
+func parses(t *testing.T, path, line string) {
+	t.Helper()
+	_, args, _ := strings.Cut(strings.TrimSpace(line), "holdfast ")
+	words := strings.Fields(args)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `"'`)
+	}
+	cmd, rest, err := newRootCommand("holdfast").Find(words)
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err != nil {
+		t.Errorf("%s: %q: %v", path, line, err)
+	}
+}
+
+// TestPermissions checks that the documented IAM policy allows exactly the calls
+// that a scan makes.
+func TestPermissions(t *testing.T) {
+	w := newAWSWorld(t)
+	classic := newAWSWorldOf(t, "dev-classic.yaml")
+	var made []string
+	for _, w := range []*awsWorld{w, classic} {
+		w.use(t)
+		w.terminate(t)
+		w.sim.ResetCalls()
+		w.built = 0
+		if o := w.report(t); o.code != 1 {
+			t.Fatalf("exit %d: %s", o.code, o.stderr)
+		}
+		for _, c := range w.sim.Calls() {
+			service := map[string]string{"ec2": "ec2", "elb": "elasticloadbalancing", "elbv2": "elasticloadbalancing"}[c.Service]
+			if service != "" {
+				made = append(made, service+":"+c.Action)
+			} else if c.Action != "GetCallerIdentity" {
+				t.Errorf("a scan calls %s:%s, which the documented policy has no service for", c.Service, c.Action)
+			}
+		}
+	}
+	slices.Sort(made)
+	made = slices.Compact(made)
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "permissions-aws.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct {
+		Statement []struct{ Action []string }
+	}
+	if err := json.Unmarshal(data, &policy); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(policy.Statement[0].Action, made); d != "" {
+		t.Errorf("docs/permissions-aws.json is not what a scan calls (-document +calls):\n%s", d)
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/report"
+	"github.com/holdfast-io/holdfast/test/controlplane"
+)
+
+// TestManagementCluster reports on the clusters of a real API server, as
+// `holdfast report` and as `kubectl holdfast report` with a real kubectl.
+func TestManagementCluster(t *testing.T) {
+	aws := newAWSWorld(t)
+	vsphere := newVSphereWorld(t)
+	cfg := controlplane.Start(t)
+	kubeconfig := writeKubeconfig(t, cfg)
+	kinds, err := inventory.NewKinds(registrations()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: kinds.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: aws.env.Cluster.Namespace}}
+	if err := c.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range append(aws.env.Objects(), vsphere.env.Objects()...) {
+		apply(t.Context(), t, kubeconfig, o)
+	}
+
+	o := holdfast(t, "report", "--kubeconfig", kubeconfig, "-o", "json")
+	r := o.parse(t)
+	if len(r.Clusters) != 2 {
+		t.Fatalf("%d clusters, want 2\n%s", len(r.Clusters), o.stdout)
+	}
+	for i := range r.Findings {
+		t.Errorf("an untouched cluster has the finding %+v", r.Findings[i])
+	}
+	if o.code != 0 {
+		t.Errorf("exit %d, want 0\n%s\n%v", o.code, o.stderr, r.Problems)
+	}
+	aws.tamper(t, "tag changed")
+	plugin(t, kubeconfig, aws)
+	aws.unchanged(t)
+}
+
+// apply creates an object with its status, by a real kubectl.
+func apply(ctx context.Context, t *testing.T, kubeconfig string, o client.Object) {
+	t.Helper()
+	o = o.DeepCopyObject().(client.Object)
+	o.SetResourceVersion("")
+	o.SetUID("")
+	file := write(t, "object.json", toJSON(t, o))
+	for _, args := range [][]string{
+		{"create", "--validate=false", "-f", file},
+		{"replace", "--validate=false", "--subresource=status", "-f", file},
+	} {
+		cmd := exec.CommandContext(ctx, controlplane.Kubectl(t), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "NotFound") && !strings.Contains(string(out), "not found") {
+			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// plugin runs the built binary through kubectl.
+func plugin(t *testing.T, kubeconfig string, w *awsWorld) {
+	t.Helper()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "kubectl-holdfast"), ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), controlplane.Kubectl(t), "holdfast", "report", "--kubeconfig", kubeconfig, "--cluster", w.env.Cluster.Namespace+"/"+w.env.Cluster.Name, "-o", "json")
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("kubectl holdfast report: exit %d, want 1\n%s", code, stderr.String())
+	}
+	r, err := report.Read(&stdout)
+	if err != nil {
+		t.Fatalf("kubectl holdfast report: %v\n%s", err, stderr.String())
+	}
+	if len(r.Findings) == 0 {
+		t.Error("kubectl holdfast report found nothing")
+	}
+	help := exec.CommandContext(t.Context(), controlplane.Kubectl(t), "holdfast", "report", "--help")
+	help.Env = cmd.Env
+	out, err := help.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "kubectl holdfast report --objects") {
+		t.Errorf("help does not speak as the plugin: %v\n%s", err, out)
+	}
+}
+
+func writeKubeconfig(t *testing.T, cfg *rest.Config) string {
+	t.Helper()
+	k := clientcmdapi.NewConfig()
+	k.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
+	k.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	k.CurrentContext = "test"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,117 @@
+// Command holdfast compares what runs in AWS and vSphere with what Cluster API
+// objects declare, and reports what differs.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes that every command shares; `holdfast report` adds its own.
+const (
+	exitOK        = 0
+	exitError     = 2
+	exitBadPolicy = 4
+)
+
+// exitStatus is an error that carries the process's exit code. A nil Err says
+// that everything was said already.
+type exitStatus struct {
+	code int
+	err  error
+}
+
+func (e *exitStatus) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitStatus) Unwrap() error { return e.err }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program with its surroundings as arguments.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCommand(programName(args[0]))
+	root.SetArgs(args[1:])
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var status *exitStatus
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		if status.err != nil {
+			printError(stderr, status.err)
+		}
+		return status.code
+	default:
+		printError(stderr, err)
+		return exitError
+	}
+}
+
+// printError writes each of several joined errors on a line of its own.
+func printError(w io.Writer, err error) {
+	for _, line := range strings.Split(err.Error(), "\n") {
+		_, _ = fmt.Fprintln(w, "error: "+line)
+	}
+}
+
+// programName is how the user called the program: kubectl runs a plugin as
+// kubectl-NAME.
+func programName(arg0 string) string {
+	name := strings.TrimSuffix(filepath.Base(arg0), ".exe")
+	if plugin, ok := strings.CutPrefix(name, "kubectl-"); ok {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	return "holdfast"
+}
+
+func newRootCommand(name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Find and explain drift between Cluster API objects and the cloud",
+		Long: `Holdfast compares what runs in AWS and vSphere with what Cluster API objects
+declare, and reports what differs.
+
+  holdfast demo      shows a report without a cluster, a cloud or a network
+  holdfast report    reports on a management cluster, or on a folder of YAML
+  holdfast policy    checks, explains and tests policies`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		// cobra shows this name in help and completions.
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
+	}
+	root.AddCommand(newReportCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
+	callBy(name, root)
+	return root
+}
+
+// callBy writes the name that the user called the program by into every
+// example.
+func callBy(name string, cmd *cobra.Command) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "holdfast ", name+" ")
+	for _, sub := range cmd.Commands() {
+		callBy(name, sub)
+	}
+}

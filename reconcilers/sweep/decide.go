@@ -1,0 +1,142 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// decide gathers the findings and facts of all readings and hands them to the
+// policies.
+func (s *Sweeper) decide(inv *inventory.Inventory, units []*unit, readings []*Reading) *Result {
+	out := &Result{}
+	in := policies.Input{
+		Now:      s.Now(),
+		Policies: s.Policies,
+		Clusters: map[detector.ClusterRef]policies.ClusterFacts{},
+		Owners:   map[providers.OwnerRef]policies.OwnerFacts{},
+		InFlight: []policies.InFlight{},
+		History:  s.History,
+	}
+	if in.History == nil {
+		in.History = map[string]policies.History{}
+	}
+	for _, c := range inv.Clusters {
+		facts := map[*inventory.Owner]policies.OwnerFacts{}
+		for _, o := range c.Owners {
+			facts[o] = ownerFacts(c, o)
+			in.Owners[o.Ref] = facts[o]
+		}
+		in.Clusters[refOf(c)] = clusterFacts(c, facts)
+		in.InFlight = append(in.InFlight, inFlight(refOf(c), c)...)
+		in.Findings = append(in.Findings, uncompared(c)...)
+	}
+	for _, r := range readings {
+		in.Findings = append(in.Findings, r.orphans...)
+		out.Readings = append(out.Readings, *r)
+	}
+	results := resultsOf(units, readings)
+	for _, u := range units {
+		cluster := ClusterResult{Ref: refOf(u.cluster), Provider: u.provider, Scope: u.scope}
+		for _, o := range u.owners {
+			r := results[o]
+			in.Findings = append(in.Findings, r.Findings...)
+			cluster.Checked += r.Checked
+			cluster.NotChecked += r.NotChecked
+			cluster.Owners = append(cluster.Owners, OwnerResult{Ref: o.Ref, Pool: o.Pool, Source: o.Source, InSync: r.InSync})
+		}
+		out.Clusters = append(out.Clusters, cluster)
+	}
+	out.takenAt(readings)
+	out.withoutOwners(inv)
+	out.Decisions = policies.Decide(in)
+	return out
+}
+
+// resultsOf finds each owner's result, making one for those whose cloud could
+// not be read.
+func resultsOf(units []*unit, readings []*Reading) map[*inventory.Owner]detector.Result {
+	out := map[*inventory.Owner]detector.Result{}
+	for _, r := range readings {
+		for i, o := range r.owners {
+			out[o] = r.results[i]
+		}
+		if r.err == nil {
+			continue
+		}
+		for _, u := range r.units {
+			for _, o := range u.owners {
+				out[o] = unread(o, r.Scope, fmt.Errorf("%s could not be read: %w", r.Scope, r.err))
+			}
+		}
+	}
+	for _, u := range units {
+		if u.err == nil {
+			continue
+		}
+		for _, o := range u.owners {
+			out[o] = unread(o, u.scope, u.err)
+		}
+	}
+	return out
+}
+
+func (r *Result) takenAt(readings []*Reading) {
+	for i := range r.Clusters {
+		for _, reading := range readings {
+			if reading.Snapshot != nil && reading.Scope == r.Clusters[i].Scope {
+				r.Clusters[i].TakenAt = reading.Snapshot.TakenAt
+			}
+		}
+	}
+}
+
+// withoutOwners lists clusters of which no owner is compared, so that they do
+// not vanish from the report.
+func (r *Result) withoutOwners(inv *inventory.Inventory) {
+	for _, c := range inv.Clusters {
+		ref := refOf(c)
+		i := slices.IndexFunc(r.Clusters, func(x ClusterResult) bool { return x.Ref == ref })
+		if i < 0 {
+			r.Clusters = append(r.Clusters, ClusterResult{Ref: ref})
+			i = len(r.Clusters) - 1
+		}
+		r.Clusters[i].NotChecked += len(c.Uncompared)
+	}
+}
+
+// unread is the result of an owner whose cloud could not be read.
+func unread(o *inventory.Owner, scope providers.Scope, err error) detector.Result {
+	reason := err.Error()
+	var at *providers.ScopeError
+	if errors.As(err, &at) {
+		reason = at.Reason + ": " + reason
+	}
+	scope.Provider = o.Provider
+	return detector.Unread(&o.Owner, scope, detector.NotChecked, reason)
+}
+
+// uncompared names what belongs to a cluster and is not compared.
+func uncompared(c *inventory.Cluster) []detector.Finding {
+	out := make([]detector.Finding, 0, len(c.Uncompared))
+	for _, u := range c.Uncompared {
+		out = append(out, notChecked(detector.Finding{
+			Cluster:  refOf(c),
+			Owner:    u.Ref,
+			Resource: detector.ResourceRef{Provider: u.Provider, Kind: u.Ref.Kind, Name: u.Ref.Name},
+			Reason:   u.Reason,
+		}))
+	}
+	return out
+}
+
+func notChecked(f detector.Finding) detector.Finding {
+	f.Status = detector.NotChecked
+	f.Fingerprint = detector.Fingerprint(&f)
+	return f
+}

@@ -1,0 +1,210 @@
+package sweep
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
+)
+
+// ownerFacts gathers what the gates need to know about one owner, from its
+// cluster's objects alone.
+func ownerFacts(c *inventory.Cluster, o *inventory.Owner) policies.OwnerFacts {
+	f := policies.OwnerFacts{
+		Labels:            maps.Clone(o.Infra.GetLabels()),
+		Annotations:       maps.Clone(o.Infra.GetAnnotations()),
+		Paused:            paused(c, o),
+		Deleting:          deleting(c, o),
+		Moving:            moving(c, o),
+		ExternallyManaged: policies.If(o.Machine == nil && annotations.IsExternallyManaged(o.Infra), "annotation "+clusterv1.ManagedByAnnotation),
+		Ambiguous:         policies.No(),
+	}
+	if o.Machine == nil {
+		// The machine facts of a cluster: nothing rolls it out or replaces it.
+		f.Rollout, f.OldRevision, f.SkipRemediation = policies.No(), policies.No(), policies.No()
+		f.Replaceable, f.HealthCheck = policies.No(), policies.No()
+		return f
+	}
+	f.Labels, f.Annotations = policies.FactsOf(o.Infra, o.Machine)
+	f.Rollout = rollout(c, o.Pool)
+	f.OldRevision = oldRevision(c, o)
+	f.SkipRemediation = policies.If(annotations.HasSkipRemediation(o.Machine), "annotation "+clusterv1.MachineSkipRemediationAnnotation)
+	f.Replaceable = replaceable(o.Machine)
+	f.HealthCheck = healthCheck(c, o.Machine)
+	f.Ready = ready(o.Machine)
+	return f
+}
+
+func paused(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
+	switch {
+	case c.Object.Spec.Paused != nil && *c.Object.Spec.Paused:
+		return policies.Yes("Cluster " + c.Key().String() + " is paused")
+	case annotations.HasPaused(o.Infra), o.Machine != nil && annotations.HasPaused(o.Machine):
+		return policies.Yes("annotation " + clusterv1.PausedAnnotation)
+	default:
+		return policies.No()
+	}
+}
+
+func deleting(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
+	switch {
+	case !c.Object.DeletionTimestamp.IsZero():
+		return policies.Yes("Cluster " + c.Key().String() + " is being deleted")
+	case o.Machine != nil && !o.Machine.DeletionTimestamp.IsZero():
+		return policies.Yes("Machine " + o.Machine.Name + " is being deleted")
+	case !o.Infra.GetDeletionTimestamp().IsZero():
+		return policies.Yes(o.Ref.Kind + " " + o.Ref.Name + " is being deleted")
+	default:
+		return policies.No()
+	}
+}
+
+// moving tells from the annotations that clusterctl move sets.
+func moving(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
+	objects := []metav1.Object{c.Object, o.Infra}
+	if o.Machine != nil {
+		objects = append(objects, o.Machine)
+	}
+	for _, object := range objects {
+		for _, a := range []string{clusterctlv1.DeleteForMoveAnnotation, clusterctlv1.BlockMoveAnnotation} {
+			if _, ok := object.GetAnnotations()[a]; ok {
+				return policies.Yes("annotation " + a)
+			}
+		}
+	}
+	return policies.No()
+}
+
+// rollout reads the status of the pool's controller. A pool whose controller
+// is not among the objects, or has not seen its newest spec, is not known.
+func rollout(c *inventory.Cluster, pool string) policies.Fact {
+	for _, md := range c.MachineDeployments {
+		if pool != "MachineDeployment/"+md.Name {
+			continue
+		}
+		switch {
+		case md.Status.ObservedGeneration < md.Generation:
+			return policies.Yes(pool + " has a spec that its controller has not seen yet")
+		case md.Status.Replicas == nil:
+			return policies.Fact{}
+		}
+		upToDate := value(md.Status.UpToDateReplicas)
+		return policies.If(upToDate < value(md.Status.Replicas),
+			fmt.Sprintf("%s is rolling out: %d of %d machines are up to date", pool, upToDate, value(md.Status.Replicas)))
+	}
+	if cp := c.ControlPlane; cp != nil && pool == cp.GetKind()+"/"+cp.GetName() {
+		return controlPlaneRollout(cp, pool)
+	}
+	for _, ms := range c.MachineSets {
+		if pool == "MachineSet/"+ms.Name {
+			return policies.No() // a MachineSet does not roll out
+		}
+	}
+	return policies.Fact{}
+}
+
+// controlPlaneRollout reads the fields of the control-plane contract, in its
+// v1beta2 and v1beta1 spelling.
+func controlPlaneRollout(cp *unstructured.Unstructured, pool string) policies.Fact {
+	observed, ok, _ := unstructured.NestedInt64(cp.Object, "status", "observedGeneration")
+	if ok && observed < cp.GetGeneration() {
+		return policies.Yes(pool + " has a spec that its controller has not seen yet")
+	}
+	replicas, known, _ := unstructured.NestedInt64(cp.Object, "status", "replicas")
+	if !known {
+		return policies.Fact{}
+	}
+	upToDate, known, _ := unstructured.NestedInt64(cp.Object, "status", "upToDateReplicas")
+	if !known {
+		if upToDate, known, _ = unstructured.NestedInt64(cp.Object, "status", "updatedReplicas"); !known {
+			return policies.Fact{}
+		}
+	}
+	return policies.If(upToDate < replicas, fmt.Sprintf("%s is rolling out: %d of %d machines are up to date", pool, upToDate, replicas))
+}
+
+// oldRevision reads the UpToDate condition; where an older Cluster API does
+// not set it, the template that the infrastructure was cloned from is compared
+// with the one that its MachineDeployment names now.
+func oldRevision(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
+	if cond := meta.FindStatusCondition(o.Machine.Status.Conditions, clusterv1.MachineUpToDateCondition); cond != nil && cond.Status != metav1.ConditionUnknown {
+		return policies.If(cond.Status == metav1.ConditionFalse, "Machine condition UpToDate is False: "+cond.Reason)
+	}
+	from := o.Infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
+	if from == "" {
+		return policies.Fact{}
+	}
+	for _, md := range c.MachineDeployments {
+		if o.Pool == "MachineDeployment/"+md.Name {
+			now := md.Spec.Template.Spec.InfrastructureRef.Name
+			return policies.If(now != from, fmt.Sprintf("made from template %s, and %s names %s now", from, o.Pool, now))
+		}
+	}
+	if cp := c.ControlPlane; cp != nil && o.ControlPlane {
+		for _, path := range [][]string{
+			{"spec", "machineTemplate", "spec", "infrastructureRef", "name"}, // v1beta2
+			{"spec", "machineTemplate", "infrastructureRef", "name"},         // v1beta1
+		} {
+			if now, ok, _ := unstructured.NestedString(cp.Object, path...); ok {
+				return policies.If(now != from, fmt.Sprintf("made from template %s, and %s %s names %s now", from, cp.GetKind(), cp.GetName(), now))
+			}
+		}
+	}
+	return policies.Fact{}
+}
+
+// replaceable tells whether something makes a new Machine when this one goes.
+func replaceable(m *clusterv1.Machine) policies.Fact {
+	ref := metav1.GetControllerOf(m)
+	if ref == nil {
+		return policies.No()
+	}
+	return policies.Yes(ref.Kind + "/" + ref.Name)
+}
+
+func healthCheck(c *inventory.Cluster, m *clusterv1.Machine) policies.Fact {
+	for _, mhc := range c.MachineHealthChecks {
+		s, err := metav1.LabelSelectorAsSelector(&mhc.Spec.Selector)
+		if err != nil {
+			return policies.Fact{}
+		}
+		if !s.Empty() && s.Matches(labels.Set(m.Labels)) {
+			return policies.Yes("MachineHealthCheck/" + mhc.Name)
+		}
+	}
+	return policies.No()
+}
+
+// ready reads the Machine's Ready condition, or where an older Cluster API
+// does not set it, the health of its node.
+func ready(m *clusterv1.Machine) policies.Fact {
+	for _, kind := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+		if cond := meta.FindStatusCondition(m.Status.Conditions, kind); cond != nil && cond.Status != metav1.ConditionUnknown {
+			return policies.If(cond.Status == metav1.ConditionTrue, "Machine condition "+kind)
+		}
+	}
+	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil {
+		for _, cond := range d.V1Beta1.Conditions {
+			if cond.Type == clusterv1.MachineNodeHealthyV1Beta1Condition {
+				return policies.If(string(cond.Status) == string(metav1.ConditionTrue), "Machine condition NodeHealthy")
+			}
+		}
+	}
+	return policies.Fact{}
+}
+
+func value(n *int32) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}

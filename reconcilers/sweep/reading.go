@@ -1,0 +1,63 @@
+package sweep
+
+import (
+	"maps"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Reading is one scope as it was seen, and what comparing with it came to.
+type Reading struct {
+	Scope    providers.Scope
+	Snapshot *providers.Snapshot
+	// Confirmation is what reading absences again gave; nil if there were
+	// none, or it failed.
+	Confirmation *providers.Confirmation
+
+	err     error
+	units   []*unit
+	owners  []*inventory.Owner
+	results []detector.Result
+	orphans []detector.Finding
+}
+
+// Clusters lists the clusters that the reading served.
+func (r *Reading) Clusters() []detector.ClusterRef {
+	out := make([]detector.ClusterRef, len(r.units))
+	for i, u := range r.units {
+		out[i] = refOf(u.cluster)
+	}
+	return out
+}
+
+// Settled is the snapshot as it stood after confirmation, nil if nothing was
+// read: absences that were found missing are in it as resources that are gone,
+// and what was found alive as it was seen then.
+func (r *Reading) Settled() *providers.Snapshot {
+	if r.Snapshot == nil {
+		return nil
+	}
+	out := *r.Snapshot
+	out.Resources = maps.Clone(out.Resources)
+	out.Serves = nil
+	for _, c := range r.Clusters() {
+		out.Serves = append(out.Serves, c.String())
+	}
+	if r.Confirmation != nil {
+		maps.Copy(out.Resources, r.Confirmation.Resources)
+	}
+	for i := range r.results {
+		for _, f := range r.results[i].Findings {
+			if f.Status == detector.Missing && f.Have == nil {
+				out.Resources[f.Want.ID] = &providers.Resource{ID: f.Want.ID, Name: f.Want.Name, Gone: f.Reason}
+			}
+		}
+	}
+	return &out
+}
+
+func refOf(c *inventory.Cluster) detector.ClusterRef {
+	return detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}
+}

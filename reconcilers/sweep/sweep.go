@@ -1,0 +1,270 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Sweeper runs sweeps. It is safe for concurrent use.
+type Sweeper struct {
+	// Providers by name.
+	Providers map[string]providers.Provider
+	// Policies decide; nil means the built-in ones.
+	Policies *policies.Set
+	// Now is the clock.
+	Now func() time.Time
+	// CreationGrace is passed on to the detector; zero is its default.
+	CreationGrace time.Duration
+	// History of earlier findings by fingerprint; it may be nil.
+	History map[string]policies.History
+	// Progress, if not nil, is told in a few words what is being done.
+	Progress func(string)
+}
+
+// Result is what one sweep came to, in a stable order.
+type Result struct {
+	Clusters  []ClusterResult
+	Decisions []policies.Decision
+	// Readings are what was seen, one for each scope.
+	Readings []Reading
+}
+
+// ClusterResult is one cluster that was looked at, by one provider.
+type ClusterResult struct {
+	Ref      detector.ClusterRef
+	Provider string
+	// Scope and TakenAt are zero where nothing could be read.
+	Scope               providers.Scope
+	TakenAt             time.Time
+	Checked, NotChecked int
+	Owners              []OwnerResult
+}
+
+// OwnerResult is one owner that was looked at.
+type OwnerResult struct {
+	Ref    providers.OwnerRef
+	Pool   string
+	Source string
+	InSync []detector.ResourceRef
+}
+
+// unit is one cluster's owners with one provider: they share a scope, since
+// identity, region and server are the infrastructure cluster's.
+type unit struct {
+	cluster  *inventory.Cluster
+	provider string
+	owners   []*inventory.Owner
+	// err says why the unit has no scope.
+	err   error
+	scope providers.Scope
+}
+
+// Run compares and decides. It writes nothing anywhere. What cannot be read
+// is in the result as NotChecked or Unknown; the error is for a cancelled
+// context alone.
+func (s *Sweeper) Run(ctx context.Context, inv *inventory.Inventory) (*Result, error) {
+	units := split(inv)
+	s.locate(ctx, units)
+	readings := s.observe(ctx, units)
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	s.compare(ctx, readings)
+	return s.decide(inv, units, readings), nil
+}
+
+func (s *Sweeper) say(format string, args ...any) {
+	if s.Progress != nil {
+		s.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// split makes the units of an inventory.
+func split(inv *inventory.Inventory) []*unit {
+	var out []*unit
+	for _, c := range inv.Clusters {
+		byProvider := map[string]*unit{}
+		for _, o := range c.Owners {
+			u := byProvider[o.Provider]
+			if u == nil {
+				u = &unit{cluster: c, provider: o.Provider}
+				byProvider[o.Provider] = u
+			}
+			u.owners = append(u.owners, o)
+		}
+		for _, name := range slices.Sorted(maps.Keys(byProvider)) {
+			out = append(out, byProvider[name])
+		}
+	}
+	return out
+}
+
+// scopeConcurrency bounds how many identities are tried at once.
+const scopeConcurrency = 8
+
+// locate asks for each unit's scope. The infrastructure cluster, which names
+// region, server and identity, speaks for its machines.
+func (s *Sweeper) locate(ctx context.Context, units []*unit) {
+	s.say("Checking identities of %d clusters", len(units))
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for _, u := range units {
+		g.Go(func() error {
+			p := s.Providers[u.provider]
+			if p == nil {
+				u.err = fmt.Errorf("provider %s is not part of this program", u.provider)
+				return nil
+			}
+			u.scope, u.err = p.Scope(ctx, &u.speaker().Owner)
+			return nil
+		})
+	}
+	_ = g.Wait()
+}
+
+func (u *unit) speaker() *inventory.Owner {
+	for _, o := range u.owners {
+		if o.Machine == nil {
+			return o
+		}
+	}
+	return u.owners[0]
+}
+
+// observe reads each scope once, for all clusters in it.
+func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
+	byScope := map[providers.Scope]*Reading{}
+	var readings []*Reading
+	for _, u := range units {
+		if u.err != nil {
+			continue
+		}
+		r := byScope[u.scope]
+		if r == nil {
+			r = &Reading{Scope: u.scope}
+			byScope[u.scope] = r
+			readings = append(readings, r)
+		}
+		r.units = append(r.units, u)
+	}
+	slices.SortFunc(readings, func(a, b *Reading) int { return strings.Compare(scopeKey(a.Scope), scopeKey(b.Scope)) })
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for _, r := range readings {
+		g.Go(func() error {
+			s.say("Reading %s", r.Scope)
+			r.Snapshot, r.err = s.Providers[r.Scope.Provider].Observe(ctx, r.Scope)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return readings
+}
+
+func scopeKey(s providers.Scope) string { return s.String() + "\x00" + s.Identity }
+
+// compare runs desired state and detector over each reading, and confirms what
+// seems to be gone.
+func (s *Sweeper) compare(ctx context.Context, readings []*Reading) {
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for _, r := range readings {
+		if r.err != nil {
+			continue
+		}
+		g.Go(func() error {
+			s.say("Comparing %s", r.Scope)
+			s.compareReading(ctx, r)
+			return nil
+		})
+	}
+	_ = g.Wait()
+}
+
+func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
+	p := s.Providers[r.Scope.Provider]
+	opt := detector.Options{Now: s.Now(), CreationGrace: s.CreationGrace}
+	for _, u := range r.units {
+		r.owners = append(r.owners, u.owners...)
+	}
+	r.results = make([]detector.Result, len(r.owners))
+	inParallel(len(r.owners), func(i int) {
+		owner := &r.owners[i].Owner
+		want, err := p.Desired(owner, r.Snapshot)
+		if err != nil {
+			r.results[i] = detector.Unread(owner, r.Scope, detector.Unknown, "its spec gives no desired state: "+err.Error())
+			return
+		}
+		r.results[i] = detector.Compare(owner, want, r.Snapshot, opt)
+	})
+	r.results = detector.DoubleClaims(r.results, r.Snapshot)
+	r.doubt()
+	if ids := detector.Unconfirmed(r.results...); len(ids) > 0 {
+		s.say("Confirming %d absences in %s", len(ids), r.Scope)
+		confirmation := r.confirm(ctx, p, ids)
+		for i := range r.results {
+			r.results[i] = detector.Settle(r.results[i], r.Snapshot, confirmation, opt)
+		}
+	}
+	r.orphans = detector.Orphans(r.results, r.Snapshot)
+}
+
+// doubt disbelieves the loss of whole clusters. That all of one cluster's
+// resources vanish is rarer than reading the wrong place or having lost the
+// permission to see them.
+func (r *Reading) doubt() {
+	for _, v := range detector.AllAbsent(r.results) {
+		if v.Resources == 1 && len(r.Snapshot.OfKind(v.Kinds[0])) > 0 {
+			continue
+		}
+		reason := fmt.Sprintf("every resource of the cluster (%s) is absent from %s, which says more about the place that was read, or about what the identity may see, than about the cluster: check account, region, server and permissions",
+			strings.Join(v.Kinds, ", "), r.Scope)
+		for i := range r.results {
+			if r.results[i].Cluster() == v.Cluster {
+				r.results[i] = detector.Doubt(r.results[i], reason)
+			}
+		}
+	}
+}
+
+// confirm reads absences again. A failure leaves each of them unconfirmed.
+func (r *Reading) confirm(ctx context.Context, p providers.Provider, ids []providers.ID) *providers.Confirmation {
+	c, err := p.Confirm(ctx, r.Scope, ids)
+	if err == nil {
+		r.Confirmation = c
+		return c
+	}
+	c = &providers.Confirmation{Unconfirmed: map[providers.ID]error{}}
+	for _, id := range ids {
+		c.Unconfirmed[id] = err
+	}
+	return c
+}
+
+// inParallel calls f for each index, on all processors.
+func inParallel(n int, f func(int)) {
+	workers := min(runtime.GOMAXPROCS(0), n)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n; i += workers {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}

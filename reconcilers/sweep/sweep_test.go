@@ -1,0 +1,294 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/fake"
+)
+
+var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func clock() time.Time { return now }
+
+// world is clusters on a fake cloud.
+type world struct {
+	t     *testing.T
+	cloud *fake.Provider
+	inv   *inventory.Inventory
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{
+		t:     t,
+		cloud: fake.New("111122223333", "eu-central-1", clock, providers.KindInstance, providers.KindVPC),
+		inv:   &inventory.Inventory{},
+	}
+}
+
+// cluster adds a cluster with a VPC and n machines, all as wanted.
+func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
+	old := metav1.NewTime(now.Add(-24 * time.Hour))
+	c := &inventory.Cluster{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: old}}}
+	meta := func(object string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: object, CreationTimestamp: old}
+	}
+	infra := &infrav1.AWSCluster{ObjectMeta: meta(name)}
+	infra.SetGroupVersionKind(infrav1.GroupVersion.WithKind("AWSCluster"))
+	c.Infra = infra
+	w.add(c, &inventory.Owner{Provider: fake.Name, Owner: providers.Owner{Ref: providers.RefOf(infra), Cluster: c.Object, Infra: infra}},
+		providers.Resource{ID: providers.ID{Kind: providers.KindVPC, Name: "vpc-" + namespace + "-" + name},
+			Fields: map[string]providers.Field{"/cidrBlock": {Value: providers.String("10.0.0.0/16"), Mutability: providers.Immutable}}})
+	for i := range n {
+		object := fmt.Sprintf("%s-%d", name, i)
+		m := &infrav1.AWSMachine{ObjectMeta: meta(object)}
+		m.SetGroupVersionKind(infrav1.GroupVersion.WithKind("AWSMachine"))
+		w.add(c, &inventory.Owner{Provider: fake.Name, Owner: providers.Owner{
+			Ref: providers.RefOf(m), Cluster: c.Object, Infra: m, Machine: &clusterv1.Machine{ObjectMeta: meta(object)}, Pool: "MachineDeployment/md",
+		}}, providers.Resource{ID: providers.ID{Kind: providers.KindInstance, Name: "i-" + namespace + "-" + object},
+			Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}}})
+	}
+	w.inv.Clusters = append(w.inv.Clusters, c)
+	return c
+}
+
+func (w *world) add(c *inventory.Cluster, o *inventory.Owner, want providers.Resource) {
+	c.Owners = append(c.Owners, o)
+	w.cloud.Want(o.Ref, want)
+	seen := want.Clone()
+	for path, f := range seen.Fields {
+		seen.Fields[path] = providers.Field{Value: f.Value}
+	}
+	w.cloud.Put(seen)
+}
+
+func (w *world) sweep() *Result {
+	w.t.Helper()
+	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: clock}
+	before := w.cloud.Mutations()
+	r, err := s.Run(w.t.Context(), w.inv)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if n := w.cloud.Mutations() - before; n != 0 {
+		w.t.Errorf("a sweep made %d changing calls", n)
+	}
+	return r
+}
+
+// outline makes one line of each decision.
+func outline(r *Result) []string {
+	var out []string
+	for i := range r.Decisions {
+		f := &r.Decisions[i].Finding
+		line := fmt.Sprintf("%s %s %s", f.Owner, f.Resource.Kind, f.Status)
+		for _, d := range f.Diffs {
+			line += fmt.Sprintf(" %s %q→%q", d.Path, d.Want.Text(), d.Have.Text())
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func instance(name string) providers.ID {
+	return providers.ID{Kind: providers.KindInstance, Name: "i-" + name}
+}
+
+func TestSweep(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		breaks func(*world)
+		want   []string
+		// reasons that findings must give, by status or kind.
+		say string
+	}{
+		"nothing drifts": {
+			reason: "no finding without a difference",
+			breaks: func(*world) {},
+		},
+		"a field": {
+			reason: "the difference and nothing else",
+			breaks: func(w *world) {
+				w.cloud.Alter(instance("prod-c1-0"), func(r *providers.Resource) {
+					r.Fields["/instanceType"] = providers.Field{Value: providers.String("m5.xlarge")}
+				})
+			},
+			want: []string{`AWSMachine prod/c1-0 Instance Drifted /instanceType "m5.large"→"m5.xlarge"`},
+		},
+		"one machine gone": {
+			reason: "absent, old enough, and absent again when read live",
+			breaks: func(w *world) { w.cloud.Remove(instance("prod-c1-1")) },
+			want:   []string{`AWSMachine prod/c1-1 Instance Missing /state "present"→""`},
+			say:    "absent again when read live",
+		},
+		"late in the bulk read": {
+			reason: "eventual consistency is no loss (C45)",
+			breaks: func(w *world) {
+				w.cloud.PutLate(&providers.Resource{ID: instance("prod-c1-1"), Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}}},
+					now.Add(time.Hour), time.Time{})
+			},
+		},
+		"absence that cannot be confirmed": {
+			reason: "unknown is never absence",
+			breaks: func(w *world) {
+				w.cloud.Remove(instance("prod-c1-1"))
+				w.cloud.Fail(fake.OpConfirm, errors.New("RequestLimitExceeded"))
+			},
+			want: []string{`AWSMachine prod/c1-1 Instance Unknown`},
+			say:  "RequestLimitExceeded",
+		},
+		"everything gone": {
+			reason: "the place that was read is more likely wrong than the cluster lost (C49)",
+			breaks: func(w *world) {
+				for _, name := range []string{"prod-c1-0", "prod-c1-1"} {
+					w.cloud.Remove(instance(name))
+				}
+				w.cloud.Remove(providers.ID{Kind: providers.KindVPC, Name: "vpc-prod-c1"})
+			},
+			want: []string{
+				`AWSCluster prod/c1 VPC Unknown`, `AWSMachine prod/c1-0 Instance Unknown`, `AWSMachine prod/c1-1 Instance Unknown`,
+			},
+			say: "check account, region, server and permissions",
+		},
+		"a kind that was not read": {
+			reason: "the rest is still compared (C47)",
+			breaks: func(w *world) {
+				w.cloud.Cover(providers.KindInstance, errors.New("RequestLimitExceeded on page 3"))
+				w.cloud.Alter(providers.ID{Kind: providers.KindVPC, Name: "vpc-prod-c1"}, func(r *providers.Resource) {
+					r.Fields["/cidrBlock"] = providers.Field{Value: providers.String("10.9.0.0/16")}
+				})
+			},
+			want: []string{
+				`AWSCluster prod/c1 VPC Drifted /cidrBlock "10.0.0.0/16"→"10.9.0.0/16"`,
+				`AWSMachine prod/c1-0 Instance NotChecked`, `AWSMachine prod/c1-1 Instance NotChecked`,
+			},
+			say: "RequestLimitExceeded on page 3",
+		},
+		"a cloud that does not answer": {
+			reason: "every owner is named with the reason",
+			breaks: func(w *world) { w.cloud.Fail(fake.OpObserve, errors.New("connection refused")) },
+			want: []string{
+				`AWSCluster prod/c1 AWSCluster NotChecked`, `AWSMachine prod/c1-0 AWSMachine NotChecked`, `AWSMachine prod/c1-1 AWSMachine NotChecked`,
+			},
+			say: "connection refused",
+		},
+		"a wrong account": {
+			reason: "a mismatch stops the cluster (C49)",
+			breaks: func(w *world) {
+				w.cloud.Fail(fake.OpScope, &providers.ScopeError{Reason: providers.ReasonWrongAccount, Err: errors.New("the caller is 999, the cluster 111")})
+			},
+			want: []string{
+				`AWSCluster prod/c1 AWSCluster NotChecked`, `AWSMachine prod/c1-0 AWSMachine NotChecked`, `AWSMachine prod/c1-1 AWSMachine NotChecked`,
+			},
+			say: "WrongAccount: ",
+		},
+		"a spec at fault": {
+			reason: "its owner is unknown and the others are compared",
+			breaks: func(w *world) {
+				w.cloud.WantError(w.inv.Clusters[0].Owners[1].Ref, errors.New("subnet filter matches nothing"))
+			},
+			want: []string{`AWSMachine prod/c1-0 AWSMachine Unknown`},
+			say:  "subnet filter matches nothing",
+		},
+		"an orphan": {
+			reason: "it carries the cluster's tag and belongs to no object",
+			breaks: func(w *world) {
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`Cluster prod/c1 Instance Unexpected /state ""→"present"`},
+		},
+		"one tag, two clusters": {
+			reason: "a tag alone never makes a claim (C50)",
+			breaks: func(w *world) {
+				w.cluster("test", "c1", 1)
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`Cluster prod/c1 Instance Unknown`},
+			say:  "its ownership tags fit several clusters: prod/c1, test/c1",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cluster("prod", "c1", 2)
+			tc.breaks(w)
+			r := w.sweep()
+			if d := cmp.Diff(tc.want, outline(r)); d != "" {
+				t.Errorf("%s: decisions (-want +got):\n%s", tc.reason, d)
+			}
+			for i := range r.Decisions {
+				f := &r.Decisions[i].Finding
+				if tc.say != "" && !strings.Contains(f.Reason, tc.say) && f.Status != "Drifted" {
+					t.Errorf("%s: reason %q does not say %q", tc.reason, f.Reason, tc.say)
+				}
+			}
+		})
+	}
+}
+
+// TestOneSnapshotForAllClusters checks what a sweep costs: one read of the
+// scope, whatever the number of clusters.
+func TestOneSnapshotForAllClusters(t *testing.T) {
+	w := newWorld(t)
+	for i := range 10 {
+		w.cluster("prod", fmt.Sprintf("c%d", i), 3)
+	}
+	w.sweep()
+	observed := 0
+	for _, c := range w.cloud.Calls() {
+		if c.Op == fake.OpObserve {
+			observed++
+		}
+	}
+	if observed != 1 {
+		t.Errorf("the scope was read %d times for 10 clusters, want once", observed)
+	}
+}
+
+// TestSameFindingsTwice checks that two sweeps of one state agree in content
+// and order, whatever the scheduler does.
+func TestSameFindingsTwice(t *testing.T) {
+	w := newWorld(t)
+	for i := range 5 {
+		w.cluster("prod", fmt.Sprintf("c%d", i), 20)
+		w.cloud.Remove(instance(fmt.Sprintf("prod-c%d-3", i)))
+		w.cloud.Alter(instance(fmt.Sprintf("prod-c%d-7", i)), func(r *providers.Resource) {
+			r.Fields["/instanceType"] = providers.Field{Value: providers.String("t3.nano")}
+		})
+	}
+	first := outline(w.sweep())
+	if len(first) != 10 {
+		t.Fatalf("%d findings, want 10", len(first))
+	}
+	for range 20 {
+		if d := cmp.Diff(first, outline(w.sweep())); d != "" {
+			t.Fatalf("findings differ between runs (-first +later):\n%s", d)
+		}
+	}
+	if !slices.IsSorted(first) {
+		t.Errorf("findings are not in order: %v", first)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	w := newWorld(t)
+	w.cluster("prod", "c1", 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: clock}
+	if _, err := s.Run(ctx, w.inv); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want cancellation", err)
+	}
+}

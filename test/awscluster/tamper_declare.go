@@ -125,7 +125,7 @@ func (e *Environment) declareRules(ctx context.Context, live types.IpPermission,
 // name stands in an abandoned VPC, and is never meant.
 func declareByFilter(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 	const name = "applications"
-	group, err := e.createGroup(ctx, name, nil)
+	group, err := e.createGroup(ctx, name, map[string]string{"Name": name})
 	if err != nil {
 		return nil, err
 	}

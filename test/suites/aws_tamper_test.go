@@ -179,6 +179,18 @@ func lines(findings []awscluster.Finding) []string {
 // objects, observes their scope and compares.
 func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 	t.Helper()
+	provider, owners := loadAWS(t, env)
+	findings, err := scanOwners(t.Context(), provider, owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+// loadAWS exports a cluster's objects to files, as a user does, and reads them
+// back: its owners, and a provider that finds identities among them.
+func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*providers.Owner) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := env.Write(dir); err != nil {
 		t.Fatal(err)
@@ -202,19 +214,13 @@ func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var findings []detector.Finding
+	var owners []*providers.Owner
 	for _, c := range inv.Clusters {
-		owners := make([]*providers.Owner, len(c.Owners))
-		for i, o := range c.Owners {
-			owners[i] = &o.Owner
+		for _, o := range c.Owners {
+			owners = append(owners, &o.Owner)
 		}
-		found, err := scanOwners(t.Context(), provider, owners)
-		if err != nil {
-			t.Fatal(err)
-		}
-		findings = append(findings, found...)
 	}
-	return findings
+	return provider, owners
 }
 
 // scanOwners observes the one scope of the owners and compares each.

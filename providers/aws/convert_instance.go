@@ -34,7 +34,7 @@ const instanceFields = 40
 // The joins with volumes, events and load balancers add theirs.
 var closedInstance = []string{
 	"/tags", "/iamInstanceProfile", "/iamInstanceProfileArn", "/securityGroups", "/keyName",
-	"/placementGroup", "/placementGroupPartition", "/capacityReservationId",
+	"/placementGroup", "/placementGroupPartition", "/capacityReservationId", "/hostId",
 }
 
 // instance converts one instance (EC2, Instance). What is gone keeps its

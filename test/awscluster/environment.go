@@ -82,6 +82,7 @@ type builder struct {
 	poll     time.Duration
 	patience time.Duration
 	launch   Launcher
+	applied  string
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
 	// named are the machines' names so far.
@@ -114,7 +115,8 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	}
 	b := &builder{
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
-		patience: time.Minute, launch: opts.Launch, rootDevices: map[string]string{}, named: map[string]bool{},
+		patience: time.Minute, launch: opts.Launch, applied: m.applied,
+		rootDevices: map[string]string{}, named: map[string]bool{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,

@@ -28,6 +28,10 @@ type Manifest struct {
 	Deployments      []*clusterv1.MachineDeployment
 	MachineTemplates []*infrav1.AWSMachineTemplate
 	ConfigTemplates  []*bootstrapv1.KubeadmConfigTemplate
+
+	// applied is the AWSCluster as it was written, which kubectl apply keeps
+	// in an annotation: the one record of what the user declared.
+	applied string
 }
 
 // Scheme has the types that manifests and environments are made of.
@@ -96,7 +100,11 @@ func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
 		}
 		m.Cluster = o
 	case *infrav1.AWSCluster:
-		m.AWSCluster = o
+		written, err := yaml.YAMLToJSON(doc)
+		if err != nil {
+			return err
+		}
+		m.AWSCluster, m.applied = o, string(written)+"\n"
 	case *controlplanev1.KubeadmControlPlane:
 		m.ControlPlane = o
 	case *clusterv1.MachineDeployment:
@@ -158,6 +166,7 @@ const ExampleImage = "ami-0abcdef1234567890"
 // of pools, change with it.
 func (m *Manifest) Rename(name string) {
 	old := m.Cluster.Name
+	m.applied = strings.ReplaceAll(m.applied, `"`+old, `"`+name)
 	swap := func(s *string) {
 		if rest, ok := strings.CutPrefix(*s, old); ok {
 			*s = name + rest

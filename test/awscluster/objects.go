@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -62,6 +63,7 @@ func (b *builder) finish() {
 	}
 
 	b.label(e.AWSCluster)
+	e.AWSCluster.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: b.applied}
 	b.meta(e.AWSCluster, infra, "AWSCluster", cluster)
 	e.AWSCluster.Finalizers = []string{infrav1.ClusterFinalizer}
 	b.awsClusterStatus()

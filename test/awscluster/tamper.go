@@ -64,6 +64,9 @@ func (f Finding) String() string {
 	fmt.Fprintf(&b, "%s %s of %s: %s", f.Kind, f.ID, f.Owner, f.Status)
 	for _, d := range f.Diffs {
 		fmt.Fprintf(&b, "; %s %s %q -> %q", d.Path, d.Type, d.Want, d.Have)
+		if d.Adopted {
+			b.WriteString(" adopted")
+		}
 	}
 	return b.String()
 }
@@ -74,12 +77,14 @@ type Diff struct {
 	Type detector.DiffType
 	// Want and Have are the values as text; empty is absence.
 	Want, Have string
+	// Adopted says that CAPA has rewritten the spec to match the cloud.
+	Adopted bool
 }
 
 // Tampers lists every tamper, in the order of the drift catalog.
 func Tampers() []Tamper {
 	return slices.Concat(stateTampers(), instanceTampers(), tagTampers(), attachmentTampers(), volumeTampers(),
-		editTampers(), networkTampers(), routeTampers(), groupTampers(), loadBalancerTampers(), classicTampers(),
+		editTampers(), declarationTampers(), networkTampers(), routeTampers(), adoptionTampers(), groupTampers(), loadBalancerTampers(), classicTampers(),
 		orphanTampers(), foreignTampers(), simulatorTampers())
 }
 
@@ -92,7 +97,7 @@ func FindingOf(f *detector.Finding) Finding {
 		out.Owner = f.Owner.Kind + "/" + f.Owner.Name
 	}
 	for _, d := range f.Diffs {
-		out.Diffs = append(out.Diffs, Diff{Path: d.Path, Type: d.Type, Want: d.Want.Text(), Have: d.Have.Text()})
+		out.Diffs = append(out.Diffs, Diff{Path: d.Path, Type: d.Type, Want: d.Want.Text(), Have: d.Have.Text(), Adopted: d.Adopted})
 	}
 	sortDiffs(out.Diffs)
 	return out
@@ -121,6 +126,11 @@ func changed(path, want, have string) Diff {
 func added(path, have string) Diff { return Diff{Path: path, Type: detector.Added, Have: have} }
 
 func removed(path, want string) Diff { return Diff{Path: path, Type: detector.Removed, Want: want} }
+
+func adopted(d Diff) Diff {
+	d.Adopted = true
+	return d
+}
 
 func tagPath(key string) string { return providers.Pointer("tags", key) }
 

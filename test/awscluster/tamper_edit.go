@@ -58,6 +58,31 @@ func editTampers() []Tamper {
 			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
 				return []Diff{removed("/capacityReservationId", "cr-0123456789abcdef0")}
 			}),
+		editTamper("host declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) {
+				s.HostID, s.HostAffinity = aws.String("h-0123456789abcdef0"), aws.String("host")
+			},
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{removed("/hostId", "h-0123456789abcdef0"), changed("/tenancy", "host", "default")}
+			}),
+		editTamper("partition of a placement group declared", "market and tenancy, placement group, capacity reservation, cpu options", nil, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) {
+				s.PlacementGroupName, s.PlacementGroupPartition = "spread", 2
+			},
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff {
+				return []Diff{removed("/placementGroup", "spread"), removed("/placementGroupPartition", "2")}
+			}),
+		editTamper("profile declared by a full ARN", "IAM instance profile", []string{"C26"}, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) {
+				s.IAMInstanceProfile = "arn:aws-us-gov:iam::123456789012:instance-profile/" + s.IAMInstanceProfile
+			},
+			func(_ *Environment, before *infrav1.AWSMachineSpec) []Diff {
+				const end = ":iam::123456789012:instance-profile/"
+				return []Diff{changed("/iamInstanceProfileArn", "arn:aws-us-gov"+end+before.IAMInstanceProfile, "arn:aws"+end+before.IAMInstanceProfile)}
+			}),
+		editTamper("image left to a lookup", "image", []string{"C25", "C31"}, (*Environment).worker,
+			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AMI.ID = nil },
+			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return nil }),
 		editTamper("tag declared and never set", "tags", nil, (*Environment).worker,
 			func(_ *Environment, s *infrav1.AWSMachineSpec) { s.AdditionalTags["Tier"] = "gold" },
 			func(*Environment, *infrav1.AWSMachineSpec) []Diff { return []Diff{removed(tagPath("Tier"), "gold")} }),

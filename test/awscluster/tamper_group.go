@@ -87,6 +87,42 @@ func groupTampers() []Tamper {
 			},
 		},
 		{
+			Name: "rules given back to the default group", Row: "security groups", Cases: []string{"C13"},
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				group, err := e.defaultGroup(ctx)
+				if err != nil {
+					return nil, err
+				}
+				denyAgain, err := e.allow(ctx, group, ipRule("tcp", 1, 65535, "10.0.0.0/8", ""))
+				if err != nil {
+					return nil, err
+				}
+				all := []types.IpPermission{{IpProtocol: aws.String("-1"), IpRanges: []types.IpRange{{CidrIp: aws.String(anyIPv4)}}}}
+				if _, err := e.EC2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String(group), IpPermissions: all}); err != nil {
+					return nil, fmt.Errorf("authorize egress of %s: %w", group, err)
+				}
+				return &Damage{
+					Findings: []Finding{e.clusterDrift(providers.KindSecurityGroup, group,
+						added(ingressPath, "tcp 1-65535 from 10.0.0.0/8"), added("/egress", "all to 0.0.0.0/0"))},
+					Undo: both(denyAgain, func(ctx context.Context) error {
+						_, err := e.EC2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{GroupId: aws.String(group), IpPermissions: all})
+						return err
+					}),
+				}, nil
+			},
+		},
+		{
+			Name: "security group deleted", Row: "security groups",
+			NotOnSim: "EC2 refuses to delete a group that is in use",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				group := e.group(infrav1.SecurityGroupAPIServerLB)
+				if err := e.deleteGroup(ctx, group); err != nil {
+					return nil, fmt.Errorf("delete security group %s: %w", group, err)
+				}
+				return &Damage{Findings: []Finding{e.clusterGone(providers.KindSecurityGroup, group, "present", "")}}, nil
+			},
+		},
+		{
 			Name: "rule of the load balancer controller", Row: "a rule", Cases: []string{"C07"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group, lb := e.group(infrav1.SecurityGroupNode), e.group(infrav1.SecurityGroupLB)

@@ -46,6 +46,15 @@ func instanceTampers() []Tamper {
 			}),
 		},
 		{
+			Name: "metadata endpoint switched off", Row: "metadata options",
+			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				o := *m.aws.Spec.InstanceMetadataOptions
+				o.HTTPEndpoint = infrav1.InstanceMetadataEndpointStateDisabled
+				undo, err := e.setMetadata(ctx, m, &o)
+				return damage(undo, err, machineDrift(m, changed("/metadataOptions/httpEndpoint", "enabled", "disabled")))
+			}),
+		},
+		{
 			Name: "public address given to a private machine", Row: "public address",
 			Do: onMachine((*Environment).storage, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				undo, err := e.giveAddress(ctx, m.id)

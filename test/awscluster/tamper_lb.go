@@ -36,17 +36,60 @@ func loadBalancerTampers() []Tamper {
 			Name: "health check of the target group changed", Row: "load balancer",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				tg := e.TargetGroups[0]
-				set := func(ctx context.Context, path string, interval int32) error {
-					_, err := e.ELBV2.ModifyTargetGroup(ctx, &elbv2.ModifyTargetGroupInput{TargetGroupArn: aws.String(tg.ARN), HealthCheckPath: aws.String(path), HealthCheckIntervalSeconds: aws.Int32(interval)})
+				own := e.AWSCluster.Spec.ControlPlaneLoadBalancer.HealthCheck
+				set := func(ctx context.Context, path string, interval, timeout, healthy, unhealthy int32) error {
+					_, err := e.ELBV2.ModifyTargetGroup(ctx, &elbv2.ModifyTargetGroupInput{
+						TargetGroupArn: aws.String(tg.ARN), HealthCheckPath: aws.String(path), HealthCheckIntervalSeconds: aws.Int32(interval),
+						HealthCheckTimeoutSeconds: aws.Int32(timeout), HealthyThresholdCount: aws.Int32(healthy), UnhealthyThresholdCount: aws.Int32(unhealthy),
+					})
 					return err
 				}
-				if err := set(ctx, "/healthz", 30); err != nil {
+				if err := set(ctx, "/healthz", 30, 20, 10, 9); err != nil {
 					return nil, fmt.Errorf("modify target group: %w", err)
 				}
 				check := func(name string) string { return providers.Pointer("targetGroups", tg.Name, "healthCheck", name) }
 				return &Damage{
-					Findings: []Finding{e.lbDrift(changed(check("path"), "/readyz", "/healthz"), changed(check("interval"), "10", "30"))},
-					Undo:     func(ctx context.Context) error { return set(ctx, "/readyz", 10) },
+					Findings: []Finding{e.lbDrift(
+						changed(check("path"), "/readyz", "/healthz"), changed(check("interval"), "10", "30"), changed(check("timeout"), "5", "20"),
+						changed(check("healthyThreshold"), "3", "10"), changed(check("unhealthyThreshold"), "3", "9"))},
+					Undo: func(ctx context.Context) error {
+						return set(ctx, "/readyz", int32(*own.IntervalSeconds), int32(*own.TimeoutSeconds), int32(*own.ThresholdCount), int32(*own.UnhealthyThresholdCount))
+					},
+				}, nil
+			},
+		},
+		{
+			Name: "health check of the target group sent elsewhere", Row: "load balancer",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				tg := e.TargetGroups[0]
+				set := func(ctx context.Context, protocol elbv2types.ProtocolEnum, port string) error {
+					_, err := e.ELBV2.ModifyTargetGroup(ctx, &elbv2.ModifyTargetGroupInput{TargetGroupArn: aws.String(tg.ARN), HealthCheckProtocol: protocol, HealthCheckPort: aws.String(port)})
+					return err
+				}
+				if err := set(ctx, elbv2types.ProtocolEnumHttp, "8080"); err != nil {
+					return nil, fmt.Errorf("modify target group: %w", err)
+				}
+				check := func(name string) string { return providers.Pointer("targetGroups", tg.Name, "healthCheck", name) }
+				return &Damage{
+					Findings: []Finding{e.lbDrift(changed(check("protocol"), "HTTPS", "HTTP"), changed(check("port"), "6443", "8080"))},
+					Undo:     func(ctx context.Context) error { return set(ctx, elbv2types.ProtocolEnumHttps, "6443") },
+				}, nil
+			},
+		},
+		{
+			Name: "load balancer taken out of a zone", Row: "load balancer",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				own := e.AWSCluster.Status.Network.APIServerELB.SubnetIDs
+				set := func(ctx context.Context, subnets []string) error {
+					_, err := e.ELBV2.SetSubnets(ctx, &elbv2.SetSubnetsInput{LoadBalancerArn: aws.String(e.lbARN()), Subnets: subnets})
+					return err
+				}
+				if err := set(ctx, own[:2]); err != nil {
+					return nil, fmt.Errorf("set subnets: %w", err)
+				}
+				return &Damage{
+					Findings: []Finding{e.lbDrift(removed("/subnets", own[2]))},
+					Undo:     func(ctx context.Context) error { return set(ctx, own) },
 				}, nil
 			},
 		},
@@ -130,13 +173,16 @@ func classicTampers() []Tamper {
 				}
 				own := classicHealthCheck(e.AWSCluster.Spec.ControlPlaneLoadBalancer)
 				other := *own
-				other.Target, other.Interval = aws.String("TCP:22"), aws.Int32(30)
+				other.Target, other.Interval, other.Timeout = aws.String("TCP:22"), aws.Int32(30), aws.Int32(20)
+				other.HealthyThreshold, other.UnhealthyThreshold = aws.Int32(10), aws.Int32(2)
 				if err := set(ctx, &other); err != nil {
 					return nil, fmt.Errorf("configure health check: %w", err)
 				}
 				return &Damage{
-					Findings: []Finding{e.classicDrift(changed("/healthCheck/interval", "5", "30"), changed("/healthCheck/target", "TCP:6443", "TCP:22"))},
-					Undo:     func(ctx context.Context) error { return set(ctx, own) },
+					Findings: []Finding{e.classicDrift(
+						changed("/healthCheck/interval", "5", "30"), changed("/healthCheck/target", "TCP:6443", "TCP:22"), changed("/healthCheck/timeout", "4", "20"),
+						changed("/healthCheck/healthyThreshold", "2", "10"), changed("/healthCheck/unhealthyThreshold", "6", "2"))},
+					Undo: func(ctx context.Context) error { return set(ctx, own) },
 				}, nil
 			},
 		},

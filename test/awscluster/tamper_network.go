@@ -73,6 +73,47 @@ func networkTampers() []Tamper {
 			Do: deleteNATGateway,
 		},
 		{
+			Name: "internet gateway deleted", Row: "internet gateway, egress-only gateway",
+			NotOnSim: "EC2 refuses to detach it while the VPC has public addresses, as those of NAT gateways are",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				vpc := &e.AWSCluster.Spec.NetworkSpec.VPC
+				id := *vpc.InternetGatewayID
+				if _, err := e.EC2.DetachInternetGateway(ctx, &ec2.DetachInternetGatewayInput{InternetGatewayId: aws.String(id), VpcId: aws.String(vpc.ID)}); err != nil {
+					return nil, fmt.Errorf("detach internet gateway %s: %w", id, err)
+				}
+				if _, err := e.EC2.DeleteInternetGateway(ctx, &ec2.DeleteInternetGatewayInput{InternetGatewayId: aws.String(id)}); err != nil {
+					return nil, fmt.Errorf("delete internet gateway %s: %w", id, err)
+				}
+				return &Damage{Findings: []Finding{e.clusterGone(providers.KindInternetGateway, id, "present", "")}}, nil
+			},
+		},
+		{
+			Name: "subnet moved to another network ACL", Row: "network ACLs", Cases: []string{"C29"},
+			Do: moveToOtherACL,
+		},
+		{
+			Name: "answers denied by the default network ACL", Row: "network ACLs", Cases: []string{"C29"},
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				acl, err := e.defaultACL(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if _, err := e.EC2.CreateNetworkAclEntry(ctx, &ec2.CreateNetworkAclEntryInput{
+					NetworkAclId: aws.String(acl), RuleNumber: aws.Int32(60), Protocol: aws.String("-1"), RuleAction: types.RuleActionDeny,
+					Egress: aws.Bool(true), CidrBlock: aws.String("10.0.64.0/18"),
+				}); err != nil {
+					return nil, fmt.Errorf("add entry to network ACL %s: %w", acl, err)
+				}
+				return &Damage{
+					Findings: []Finding{e.clusterDrift(providers.KindNetworkACL, acl, added("/egress", "60 deny all to 10.0.64.0/18"))},
+					Undo: func(ctx context.Context) error {
+						_, err := e.EC2.DeleteNetworkAclEntry(ctx, &ec2.DeleteNetworkAclEntryInput{NetworkAclId: aws.String(acl), RuleNumber: aws.Int32(60), Egress: aws.Bool(true)})
+						return err
+					},
+				}, nil
+			},
+		},
+		{
 			Name: "traffic denied by the default network ACL", Row: "network ACLs", Cases: []string{"C29"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				acl, err := e.defaultACL(ctx)
@@ -182,4 +223,52 @@ func (e *Environment) defaultACL(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("find default network ACL: %w", err)
 	}
 	return aws.ToString(out.NetworkAcls[0].NetworkAclId), nil
+}
+
+// moveToOtherACL puts a subnet under a network ACL that lets nothing through.
+func moveToOtherACL(ctx context.Context, e *Environment) (*Damage, error) {
+	own, err := e.defaultACL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subnet := e.subnet("-private-c").ResourceID
+	made, err := e.EC2.CreateNetworkAcl(ctx, &ec2.CreateNetworkAclInput{VpcId: aws.String(e.AWSCluster.Spec.NetworkSpec.VPC.ID)})
+	if err != nil {
+		return nil, fmt.Errorf("create network ACL: %w", err)
+	}
+	other := aws.ToString(made.NetworkAcl.NetworkAclId)
+	if err := e.underACL(ctx, subnet, other); err != nil {
+		return nil, err
+	}
+	return &Damage{
+		Findings: []Finding{e.clusterDrift(providers.KindNetworkACL, own, removed("/associations", subnet))},
+		Undo: func(ctx context.Context) error {
+			if err := e.underACL(ctx, subnet, own); err != nil {
+				return err
+			}
+			_, err := e.EC2.DeleteNetworkAcl(ctx, &ec2.DeleteNetworkAclInput{NetworkAclId: aws.String(other)})
+			return err
+		},
+	}, nil
+}
+
+func (e *Environment) underACL(ctx context.Context, subnet, acl string) error {
+	out, err := e.EC2.DescribeNetworkAcls(ctx, &ec2.DescribeNetworkAclsInput{
+		Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet}}},
+	})
+	if err != nil {
+		return fmt.Errorf("find network ACL of subnet %s: %w", subnet, err)
+	}
+	for _, a := range out.NetworkAcls {
+		for _, as := range a.Associations {
+			if aws.ToString(as.SubnetId) != subnet {
+				continue
+			}
+			if _, err := e.EC2.ReplaceNetworkAclAssociation(ctx, &ec2.ReplaceNetworkAclAssociationInput{AssociationId: as.NetworkAclAssociationId, NetworkAclId: aws.String(acl)}); err != nil {
+				return fmt.Errorf("move subnet %s to network ACL %s: %w", subnet, acl, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("subnet %s has no network ACL", subnet)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -46,6 +47,30 @@ func routeTampers() []Tamper {
 					return nil, err
 				}
 				return e.reroute(ctx, &ec2.ReplaceRouteInput{InstanceId: aws.String(m.id)}, m.id)
+			},
+		},
+		{
+			Name: "route table deleted", Row: "route tables", Manifest: "dev-classic.yaml",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				sn := e.subnet("-private-a")
+				association, err := e.association(ctx, sn.ResourceID)
+				if err != nil {
+					return nil, err
+				}
+				if _, err := e.EC2.DisassociateRouteTable(ctx, &ec2.DisassociateRouteTableInput{AssociationId: aws.String(association)}); err != nil {
+					return nil, fmt.Errorf("disassociate route table of subnet %s: %w", sn.ResourceID, err)
+				}
+				if _, err := e.EC2.DeleteRouteTable(ctx, &ec2.DeleteRouteTableInput{RouteTableId: sn.RouteTableID}); err != nil {
+					return nil, fmt.Errorf("delete route table %s: %w", *sn.RouteTableID, err)
+				}
+				main, err := e.mainTable(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return &Damage{Findings: []Finding{
+					e.clusterGone(providers.KindRouteTable, *sn.RouteTableID, "present", ""),
+					e.clusterDrift(providers.KindSubnet, sn.ResourceID, changed("/routeTableId", *sn.RouteTableID, main)),
+				}}, nil
 			},
 		},
 		{
@@ -92,4 +117,16 @@ func (e *Environment) reassociate(ctx context.Context, subnet, table string) err
 		return fmt.Errorf("move subnet %s to route table %s: %w", subnet, table, err)
 	}
 	return nil
+}
+
+// mainTable finds the route table that subnets without one of their own use.
+func (e *Environment) mainTable(ctx context.Context) (string, error) {
+	out, err := e.EC2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{Filters: []types.Filter{
+		{Name: aws.String("vpc-id"), Values: []string{e.AWSCluster.Spec.NetworkSpec.VPC.ID}},
+		{Name: aws.String("association.main"), Values: []string{"true"}},
+	}})
+	if err != nil || len(out.RouteTables) != 1 {
+		return "", fmt.Errorf("find main route table: %w", err)
+	}
+	return aws.ToString(out.RouteTables[0].RouteTableId), nil
 }

@@ -64,6 +64,27 @@ func tagTampers() []Tamper {
 			},
 		},
 		{
+			Name: "tags of gateways and route tables removed", Row: "route tables",
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				set := map[string]string{"CostCenter": "4711"}
+				ids := map[string]string{
+					providers.KindInternetGateway: *e.AWSCluster.Spec.NetworkSpec.VPC.InternetGatewayID,
+					providers.KindNATGateway:      *e.subnet("-public-b").NatGatewayID,
+					providers.KindRouteTable:      *e.subnet("-private-c").RouteTableID,
+				}
+				out := &Damage{Undo: func(context.Context) error { return nil }}
+				for kind, id := range ids {
+					undo, err := e.retag(ctx, id, nil, []string{"CostCenter"}, set, nil)
+					if err != nil {
+						return nil, err
+					}
+					out.Undo = both(out.Undo, undo)
+					out.Findings = append(out.Findings, e.clusterDrift(kind, id, removed(tagPath("CostCenter"), "4711")))
+				}
+				return out, nil
+			},
+		},
+		{
 			Name: "ownership tag of the VPC removed", Row: "VPC",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				id, key := e.AWSCluster.Spec.NetworkSpec.VPC.ID, infrav1.ClusterTagKey(e.Cluster.Name)

@@ -55,6 +55,19 @@ func volumeTampers() []Tamper {
 			}),
 		},
 		{
+			Name: "further volume of another type and slower", Row: "further volumes", NotOnMoto: motoNoPerformance,
+			Do: onMachine((*Environment).storage, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				device := m.aws.Spec.NonRootVolumes[0].DeviceName
+				id, err := e.volumeAt(ctx, m.id, device)
+				if err != nil {
+					return nil, err
+				}
+				path := func(name string) string { return providers.Pointer("nonRootVolumes", device, name) }
+				err = e.modifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: aws.String(id), VolumeType: types.VolumeTypeIo2, Iops: aws.Int32(1000)})
+				return damage(nil, err, machineDrift(m, changed(path("type"), "gp3", "io2"), changed(path("iops"), "6000", "1000"), removed(path("throughput"), "250")))
+			}),
+		},
+		{
 			Name: "further volume detached", Row: "further volumes",
 			Do: onMachine((*Environment).storage, detachVolume),
 		},
@@ -111,12 +124,13 @@ func detachVolume(ctx context.Context, e *Environment, m *machine) (*Damage, err
 		return nil, err
 	}
 	path := func(name string) string { return providers.Pointer("nonRootVolumes", spec.DeviceName, name) }
+	lost := []Diff{removed(path("size"), "200"), removed(path("type"), "gp3"), removed(path("encrypted"), "true")}
+	if !e.OnMoto {
+		lost = append(lost, removed(path("iops"), "6000"), removed(path("throughput"), "250"))
+	}
 	return &Damage{
-		Findings: []Finding{
-			machineDrift(m, removed(path("size"), "200"), removed(path("type"), "gp3"), removed(path("encrypted"), "true")),
-			e.orphan(providers.KindVolume, id, "available"),
-		},
-		Undo: func(ctx context.Context) error { return e.attach(ctx, id, m.id, spec.DeviceName) },
+		Findings: []Finding{machineDrift(m, lost...), e.orphan(providers.KindVolume, id, "available")},
+		Undo:     func(ctx context.Context) error { return e.attach(ctx, id, m.id, spec.DeviceName) },
 	}, nil
 }
 

@@ -20,6 +20,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -106,7 +108,7 @@ func (s *Server) start(ctx context.Context, path string) error {
 	}
 	read, write := io.Pipe()
 	s.cmd = exec.Command(path, "-H", "127.0.0.1", "-p", "0")
-	s.cmd.Env = append(os.Environ(), "MOTO_AMIS_PATH="+file, "PYTHONUNBUFFERED=1")
+	s.cmd.Env = append(environment(), "MOTO_AMIS_PATH="+file, "PYTHONUNBUFFERED=1")
 	s.cmd.Stdout, s.cmd.Stderr = write, write
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
@@ -132,6 +134,12 @@ func (s *Server) start(ctx context.Context, path string) error {
 		return fmt.Errorf("it names no port: %w", ctx.Err())
 	}
 	return s.await(ctx)
+}
+
+// environment is the process's own without what configures AWS clients: a test
+// may have pointed those at another server, and moto is one of their users.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 }
 
 var announcement = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)

@@ -57,6 +57,10 @@ type awsCloud struct {
 	skip func(*awscluster.Tamper) string
 	// scanned is called around every scan.
 	scanned func(*testing.T, func())
+	// played counts the tampers that were done, and drifted has the kinds and
+	// paths of all that was found of them.
+	played  int
+	drifted map[[2]string]bool
 }
 
 func (c *awsCloud) run(t *testing.T) {
@@ -117,6 +121,15 @@ func (c *awsCloud) play(t *testing.T, env *awscluster.Environment, tamper *awscl
 		return false
 	}
 	c.expect(t, "after tampering", env, damage.Findings)
+	c.played++
+	if c.drifted == nil {
+		c.drifted = map[[2]string]bool{}
+	}
+	for _, f := range damage.Findings {
+		for _, d := range f.Diffs {
+			c.drifted[[2]string{f.Kind, d.Path}] = true
+		}
+	}
 	if damage.Undo == nil {
 		return false
 	}
@@ -166,6 +179,18 @@ func lines(findings []awscluster.Finding) []string {
 // objects, observes their scope and compares.
 func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 	t.Helper()
+	provider, owners := loadAWS(t, env)
+	findings, err := scanOwners(t.Context(), provider, owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+// loadAWS exports a cluster's objects to files, as a user does, and reads them
+// back: its owners, and a provider that finds identities among them.
+func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*providers.Owner) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := env.Write(dir); err != nil {
 		t.Fatal(err)
@@ -189,19 +214,13 @@ func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var findings []detector.Finding
+	var owners []*providers.Owner
 	for _, c := range inv.Clusters {
-		owners := make([]*providers.Owner, len(c.Owners))
-		for i, o := range c.Owners {
-			owners[i] = &o.Owner
+		for _, o := range c.Owners {
+			owners = append(owners, &o.Owner)
 		}
-		found, err := scanOwners(t.Context(), provider, owners)
-		if err != nil {
-			t.Fatal(err)
-		}
-		findings = append(findings, found...)
 	}
-	return findings
+	return provider, owners
 }
 
 // scanOwners observes the one scope of the owners and compares each.

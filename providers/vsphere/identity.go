@@ -108,7 +108,7 @@ func (p *Provider) readIdentity(ctx context.Context, cluster *infrav1.VSphereClu
 			return credentials{}, err
 		}
 		if owner := otherOwner(secret, "VSphereCluster", cluster.Name); owner != "" {
-			return credentials{}, forbidden(fmt.Errorf("Secret %s belongs to %s", key, owner))
+			return credentials{}, forbidden(fmt.Errorf("the Secret %s belongs to %s", key, owner))
 		}
 		return secretCredentials(secret, "Secret/"+key.String())
 	case infrav1.VSphereClusterIdentityKind:
@@ -137,7 +137,7 @@ func (p *Provider) readClusterIdentity(ctx context.Context, cluster *infrav1.VSp
 		return credentials{}, err
 	}
 	if owner := otherOwner(secret, "VSphereClusterIdentity", name); owner != "" {
-		return credentials{}, forbidden(fmt.Errorf("Secret %s of VSphereClusterIdentity %s belongs to %s", key, name, owner))
+		return credentials{}, forbidden(fmt.Errorf("the Secret %s of VSphereClusterIdentity %s belongs to %s", key, name, owner))
 	}
 	return secretCredentials(secret, "VSphereClusterIdentity/"+name)
 }
@@ -179,7 +179,7 @@ func (p *Provider) readSecret(ctx context.Context, key client.ObjectKey) (*corev
 	err := p.reader.Get(ctx, key, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, unavailable(fmt.Errorf("Secret %s with the vCenter credentials does not exist", key))
+		return nil, unavailable(fmt.Errorf("the Secret %s with the vCenter credentials does not exist", key))
 	case err != nil:
 		return nil, unavailable(fmt.Errorf("read Secret %s with the vCenter credentials: %w", key, err))
 	default:
@@ -214,7 +214,7 @@ func secretCredentials(secret *corev1.Secret, identity string) (credentials, err
 	}
 	creds := credentials{identity: identity, username: value(usernameKey), password: value(passwordKey)}
 	if creds.username == "" || creds.password == "" {
-		return credentials{}, unavailable(fmt.Errorf("Secret %s/%s has no %s and %s", secret.Namespace, secret.Name, usernameKey, passwordKey))
+		return credentials{}, unavailable(fmt.Errorf("the Secret %s/%s has no %s and %s", secret.Namespace, secret.Name, usernameKey, passwordKey))
 	}
 	return creds, nil
 }

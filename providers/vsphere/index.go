@@ -21,6 +21,9 @@ type snapshotIndex struct {
 	ordered map[string][]*providers.Resource
 	// tags finds tags by id and by "CATEGORY:NAME".
 	tags map[string]string
+	// found remembers what references meant: all machines of a pool have the
+	// same.
+	found sync.Map
 }
 
 // indexCache keeps the index of the snapshot in use: Desired is asked once for

@@ -37,6 +37,21 @@ var closedParts = map[string][]string{
 type machineReader struct {
 	inv    *inventory
 	secret secret
+	// paths are the pointers of VMX keys by key: thousands of machines have
+	// the same dozens of keys.
+	paths map[string]string
+}
+
+func (mr *machineReader) optionPath(key string) string {
+	path, ok := mr.paths[key]
+	if !ok {
+		if mr.paths == nil {
+			mr.paths = map[string]string{}
+		}
+		path = providers.Pointer("extraConfig", key)
+		mr.paths[key] = path
+	}
+	return path
 }
 
 // resource gives the machine with its canonical fields. Its id is the instance
@@ -196,7 +211,7 @@ func (mr *machineReader) extraConfig(o *object, r *providers.Resource) {
 			continue
 		}
 		v := option.GetOptionValue()
-		r.Set(providers.Pointer("extraConfig", v.Key), mr.secret.option(v.Key, optionText(v.Value)))
+		r.Set(mr.optionPath(v.Key), mr.secret.option(v.Key, optionText(v.Value)))
 	}
 }
 

@@ -70,6 +70,7 @@ func globPath(pattern, at string) bool {
 // find gives the objects of a kind that a reference means, below any of the
 // wanted datacenters. folder is the datacenter's folder for the kind; relative
 // paths start there, except those of folders, which start at the datacenter.
+// Callers must not change the answer.
 func (p places) find(kind, folder, relativeTo, ref string) []*providers.Resource {
 	ref = strings.TrimPrefix(canonical.InventoryPath(ref), "./")
 	if ref == "" {
@@ -78,6 +79,16 @@ func (p places) find(kind, folder, relativeTo, ref string) []*providers.Resource
 	if r := p.x.byPath[[2]string{kind, ref}]; r != nil {
 		return []*providers.Resource{r}
 	}
+	key := strings.Join(append([]string{kind, relativeTo, ref}, p.datacenters...), "\x00")
+	if found, ok := p.x.found.Load(key); ok {
+		return found.([]*providers.Resource)
+	}
+	found := p.search(kind, folder, relativeTo, ref)
+	p.x.found.Store(key, found)
+	return found
+}
+
+func (p places) search(kind, folder, relativeTo, ref string) []*providers.Resource {
 	var found []*providers.Resource
 	for _, r := range p.x.ordered[kind] {
 		at := pathOf(r)

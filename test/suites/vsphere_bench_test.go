@@ -36,9 +36,9 @@ import (
 const leastRatio = 5
 
 // roundTrip is what each call to the simulator takes at least, in
-// milliseconds: that of a vCenter in the same building. Saving round trips is
+// milliseconds: less than a vCenter in the same building takes. Saving round trips is
 // what bulk reads are for, and a simulator in the same process has none.
-const roundTrip = 1
+const roundTrip = 2
 
 // BenchmarkVSphereBulk reads 1,000 machines as the provider does; as CAPV does,
 // which looks a machine up and then asks for one concern after the other; and

@@ -126,7 +126,7 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 func newHTMLDiff(d *Diff) htmlDiff {
 	marks := map[detector.DiffType]string{detector.Added: "+", detector.Removed: "−"}
 	return htmlDiff{
-		Mark: firstOf(marks[d.Type], "~"), Path: cleanValue.clean(d.Path), Note: diffNote(d),
+		Mark: firstOf(marks[d.Type], "~"), Path: cleanValue.clean(shownPath(d.Path)), Note: diffNote(d),
 		Sides: []htmlSide{newHTMLSide(d, "Wanted", "want", d.Want), newHTMLSide(d, "Seen", "have", d.Have)},
 	}
 }

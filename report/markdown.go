@@ -207,7 +207,7 @@ func (m *markdown) plan(f *groupFinding) string {
 // begins with a sign, so that no text can close the block.
 func (m *markdown) diff(d *Diff) {
 	value := cleaner{max: maxValue}
-	path := value.clean(d.Path)
+	path := value.clean(shownPath(d.Path))
 	if d.Sensitive {
 		m.line("  ! " + path + "  differs (sensitive, not shown)")
 		return

@@ -2,6 +2,8 @@ package report
 
 import (
 	"strings"
+
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // sentence says in one clean line what a finding is, for formats that hold
@@ -59,9 +61,9 @@ func (f *Finding) planSentence() string {
 func (d *Diff) sentence() string {
 	value := cleaner{max: maxValue}
 	if d.Sensitive {
-		return d.Path + " differs (sensitive, not shown)"
+		return shownPath(d.Path) + " differs (sensitive, not shown)"
 	}
-	text := d.Path + ": wanted " + value.clean(valueText(d.Want)) + ", seen " + value.clean(valueText(d.Have))
+	text := shownPath(d.Path) + ": wanted " + value.clean(valueText(d.Want)) + ", seen " + value.clean(valueText(d.Have))
 	if d.Adopted {
 		text += " (adopted: the spec was rewritten to match the cloud)"
 	}
@@ -77,4 +79,13 @@ func problemText(p *Problem) string {
 		text = "cluster " + p.Cluster.String() + ": " + text
 	}
 	return cleanWide.clean(text)
+}
+
+// shownPath is a JSON pointer as people read it: /routes/0.0.0.0/0 instead of
+// /routes/0.0.0.0~10. Programs get the pointer.
+func shownPath(pointer string) string {
+	if !strings.Contains(pointer, "~") {
+		return pointer
+	}
+	return "/" + strings.Join(providers.Segments(pointer), "/")
 }

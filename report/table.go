@@ -175,7 +175,7 @@ func kindsOf(findings []*Finding) []*kindNames {
 		if len(f.Diffs) > 0 {
 			paths := make([]string, len(f.Diffs))
 			for i := range f.Diffs {
-				paths[i] = f.Diffs[i].Path
+				paths[i] = shownPath(f.Diffs[i].Path)
 			}
 			name += " " + strings.Join(paths, " ")
 		}

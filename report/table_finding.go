@@ -120,7 +120,7 @@ func (t *table) diffs(n *node, diffs []Diff) {
 	paths := make([]string, len(diffs))
 	column := 0
 	for i := range diffs {
-		paths[i] = t.value.clean(diffs[i].Path)
+		paths[i] = t.value.clean(shownPath(diffs[i].Path))
 		if w := cells.StringWidth(paths[i]); w <= pathColumn {
 			column = max(column, w)
 		}

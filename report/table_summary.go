@@ -40,7 +40,7 @@ func (t *table) gone(title, mark string, ink ink, findings []Finding) {
 func pathsOf(f *Finding) []string {
 	var out []string
 	for i := range f.Diffs {
-		if p := f.Diffs[i].Path; len(out) == 0 || out[len(out)-1] != p {
+		if p := shownPath(f.Diffs[i].Path); len(out) == 0 || out[len(out)-1] != p {
 			out = append(out, p)
 		}
 	}

@@ -104,7 +104,7 @@ func (d *demoVSphere) mishaps() []mishap {
 			}
 			return vm.Destroy(ctx)
 		}),
-		d.on("-batch", 1, "A tag clean-up", "detaches a tag that firewall rules go by", func(ctx context.Context, vm *object.VirtualMachine) (task, error) {
+		d.on("", 1, "A tag clean-up", "detaches a tag that firewall rules go by", func(ctx context.Context, vm *object.VirtualMachine) (task, error) {
 			attached, err := d.vcenter.Tags.ListAttachedTags(ctx, vm.Reference())
 			if err != nil || len(attached) == 0 {
 				return nil, err

@@ -53,6 +53,17 @@ func (b *builder) finish() {
 		d.Status.Replicas, d.Status.ReadyReplicas = d.Spec.Replicas, d.Spec.Replicas
 		d.Status.AvailableReplicas, d.Status.UpToDateReplicas = d.Spec.Replicas, d.Spec.Replicas
 	}
+	e.ControlPlane.Status.ObservedGeneration = e.ControlPlane.Generation
+	for _, d := range e.Deployments {
+		d.Status.ObservedGeneration = d.Generation
+	}
+	for _, m := range e.Machines {
+		for _, kind := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineUpToDateCondition} {
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+				Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(b.created),
+			})
+		}
+	}
 	for _, s := range e.Sets {
 		s.Status.Replicas, s.Status.ReadyReplicas = s.Spec.Replicas, s.Spec.Replicas
 		s.Status.AvailableReplicas, s.Status.UpToDateReplicas = s.Spec.Replicas, s.Spec.Replicas

@@ -20,5 +20,5 @@ export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
 
 step "go test"
 if [ $# -eq 0 ]; then set -- ./...; fi
-go test -shuffle=on -timeout 30m "$@"
+go test -tags browser -shuffle=on -timeout 30m "$@"
 step "done"

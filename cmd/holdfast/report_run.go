@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -145,8 +146,8 @@ func (f *reportFlags) clouds(reader client.Reader) (map[string]providers.Provide
 	}
 	closeAll := func() {
 		for _, p := range out {
-			if c, ok := p.(interface{ Close() }); ok {
-				c.Close()
+			if c, ok := p.(io.Closer); ok {
+				_ = c.Close() // a session that stays open ends by itself
 			}
 		}
 	}

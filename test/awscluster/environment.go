@@ -37,10 +37,6 @@ type Options struct {
 	// Simulator is the endpoint, if it is ec2sim; tampers that no API call
 	// brings about are done through it.
 	Simulator *ec2sim.Server
-	// Launch makes the instances; nil launches one per RunInstances call, as
-	// CAPA does. A simulator's seeder can stand in where ten thousand calls
-	// would take too long.
-	Launch Launcher
 	// Poll is the pause between looks at something that takes time; zero
 	// stands for 50ms. It does not matter where states change at once.
 	Poll time.Duration
@@ -81,7 +77,6 @@ type builder struct {
 	created  time.Time
 	poll     time.Duration
 	patience time.Duration
-	launch   Launcher
 	applied  string
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
@@ -115,7 +110,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	}
 	b := &builder{
 		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
-		patience: time.Minute, launch: opts.Launch, applied: m.applied,
+		patience: time.Minute, applied: m.applied,
 		rootDevices: map[string]string{}, named: map[string]bool{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
@@ -128,9 +123,6 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	b.created = b.created.UTC().Truncate(time.Second)
 	if b.poll == 0 {
 		b.poll = 50 * time.Millisecond
-	}
-	if b.launch == nil {
-		b.launch = b.runInstances
 	}
 	for _, step := range []func(context.Context) error{
 		b.prerequisites, b.network, b.securityGroups, b.loadBalancer, b.machines,

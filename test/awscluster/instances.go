@@ -12,12 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Launcher makes one instance for each input, in order, and waits until they
-// run. Inputs are as CAPA would send them, one instance each.
-type Launcher func(ctx context.Context, inputs []*ec2.RunInstancesInput) ([]types.Instance, error)
-
-// runInstances launches with one call an instance and reads them back when
-// they run, for a launch answers before volumes are attached.
+// runInstances launches with one call an instance, in order, and reads them
+// back when they run, for a launch answers before volumes are attached.
 func (b *builder) runInstances(ctx context.Context, inputs []*ec2.RunInstancesInput) ([]types.Instance, error) {
 	ids := make([]string, 0, len(inputs))
 	for _, in := range inputs {

@@ -44,7 +44,7 @@ func (b *builder) machines(ctx context.Context) error {
 		}
 		inputs = append(inputs, in)
 	}
-	instances, err := b.launch(ctx, inputs)
+	instances, err := b.runInstances(ctx, inputs)
 	if err != nil {
 		return err
 	}

@@ -32,11 +32,10 @@ func markDuplicates(machines []*providers.Resource) []*providers.Resource {
 		markSame(same, "instance UUID "+id)
 	}
 	out := make([]*providers.Resource, 0, len(byID))
-	for i, m := range machines {
-		if i > 0 && machines[i-1].ID == m.ID {
-			continue
+	for _, m := range machines {
+		if len(out) == 0 || out[len(out)-1].ID != m.ID {
+			out = append(out, m)
 		}
-		out = append(out, m)
 	}
 	return out
 }

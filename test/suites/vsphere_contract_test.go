@@ -26,7 +26,6 @@ func TestVSphereContract(t *testing.T) {
 	}
 	providertest.Run(t, providertest.Harness{
 		Registration: vsphere.Register(),
-		MinCoverage:  0.98, // the endpoint, which vCenter does not hold
 		New: func(t *testing.T) *providertest.Environment {
 			e := vsphereEnv(t, nil)
 			return &providertest.Environment{

@@ -80,7 +80,6 @@ func (v *VCenter) connect(ctx context.Context) error {
 		return fmt.Errorf("log in to simulator: %w", err)
 	}
 	c.UserAgent = administrator
-	c.Client.UserAgent = administrator
 	rc := rest.NewClient(c.Client)
 	rc.UserAgent = administrator
 	if err := rc.Login(ctx, u.User); err != nil {

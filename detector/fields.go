@@ -1,7 +1,6 @@
 package detector
 
 import (
-	"slices"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -42,7 +41,7 @@ func (out *fieldDiffs) compareField(path string, want, have *providers.Field) {
 func satisfies(want *providers.Field, have providers.Value) bool {
 	switch want.Match {
 	case providers.OneOf:
-		return !have.IsAbsent() && !have.IsSet() && slices.Contains(want.Value.Elements(), have.Text())
+		return !have.IsAbsent() && !have.IsSet() && (want.Value.Equal(have) || want.Value.Has(have.Text()))
 	case providers.AtLeast:
 		least, wantNumber := want.Value.Number()
 		n, haveNumber := have.Number()
@@ -56,6 +55,9 @@ func satisfies(want *providers.Field, have providers.Value) bool {
 // element that only one of them has. An element that somebody else owns is
 // foreign, not drift; one that is wanted is the owner's, whoever else names it.
 func (out *fieldDiffs) compareSets(path string, want, have *providers.Field) {
+	if want.Value.Equal(have.Value) || want.Match == providers.Contains && have.Value.HasAll(want.Value) {
+		return // the usual case, without the elements being taken apart
+	}
 	w, h := want.Value.Elements(), have.Value.Elements()
 	for len(w) > 0 || len(h) > 0 {
 		switch {

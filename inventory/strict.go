@@ -13,8 +13,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// capiGroup is what every Cluster API group ends in.
-const capiGroup = "cluster.x-k8s.io"
+// Group endings of Cluster API, and of its infrastructure providers.
+const (
+	capiGroup           = "cluster.x-k8s.io"
+	infrastructureGroup = "infrastructure.cluster.x-k8s.io"
+)
 
 // relevant reports whether an object is to be kept. What is not concerned with
 // Cluster API is left out; a near miss of a known kind is an error, because a
@@ -37,9 +40,9 @@ func (l *fileLoader) relevant(at Position, u *unstructured.Unstructured) bool {
 		l.fail(at, "kind %s is not known; did you mean %s?", gk, near)
 		return false
 	}
-	// Other providers' kinds stay, so that a Cluster that refers to one can
-	// be named; anything else has nothing to do with machines.
-	return strings.HasSuffix(gk.Group, capiGroup)
+	// Other providers' infrastructure stays, so that a Cluster that refers to
+	// it can be named; anything else has nothing to do with machines.
+	return strings.HasSuffix(gk.Group, infrastructureGroup)
 }
 
 // nearKind finds a known kind that a person may have meant.

@@ -88,7 +88,7 @@ func diffVariable(d *detector.Diff) map[string]any {
 		d = &detector.Diff{}
 	}
 	return map[string]any{"path": d.Path, "want": d.Want.Any(), "have": d.Have.Any(), "type": string(d.Type),
-		"mutability": string(d.Mutability), "adopted": d.Adopted, "sensitive": d.Sensitive, "foreign": d.Foreign}
+		"mutability": d.Mutability.String(), "adopted": d.Adopted, "sensitive": d.Sensitive, "foreign": d.Foreign}
 }
 
 func notNil(m map[string]string) map[string]string {

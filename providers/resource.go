@@ -35,26 +35,32 @@ type ID struct {
 func (id ID) String() string { return id.Kind + "/" + id.Name }
 
 // Mutability says how a cloud lets a field change.
-type Mutability string
+type Mutability uint8
 
 // Mutabilities, from the least disruptive.
 const (
-	ReadOnly          Mutability = ""                  // nothing to write
-	InPlace           Mutability = "InPlace"           // changed live
-	InPlaceDisruptive Mutability = "InPlaceDisruptive" // stopped first
-	Immutable         Mutability = "Immutable"         // only by replacement
+	ReadOnly          Mutability = iota // nothing to write
+	InPlace                             // changed live
+	InPlaceDisruptive                   // stopped first
+	Immutable                           // only by replacement
 )
 
+func (m Mutability) String() string {
+	return [...]string{"ReadOnly", "InPlace", "InPlaceDisruptive", "Immutable"}[m]
+}
+
 // Match says what makes a seen value satisfy a wanted one.
-type Match string
+type Match uint8
 
 // Matches. A seen field always has the zero value.
 const (
-	Exactly  Match = ""         // equal
-	OneOf    Match = "OneOf"    // the seen string is an element of the wanted set
-	AtLeast  Match = "AtLeast"  // the seen number is not smaller
-	Contains Match = "Contains" // the seen set has every wanted element
+	Exactly  Match = iota // equal
+	OneOf                 // the seen string is an element of the wanted set
+	AtLeast               // the seen number is not smaller
+	Contains              // the seen set has every wanted element
 )
+
+func (m Match) String() string { return [...]string{"Exactly", "OneOf", "AtLeast", "Contains"}[m] }
 
 // Field is one canonical value of a resource.
 type Field struct {

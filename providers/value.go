@@ -11,11 +11,15 @@ import (
 // Value is one canonical value: a string, a number, a truth value or a set of
 // strings. The zero Value is absence. Build values with [String], [Int],
 // [Bool] and [Set]; they are immutable.
+//
+// There are hundreds of thousands in a snapshot of ten thousand machines, so
+// that a set is kept as one string, and a Value has 32 bytes.
 type Value struct {
 	kind valueKind
-	num  int64
-	str  string
-	set  []string
+	// num is the number, 1 for true, or how many elements a set has.
+	num int64
+	// str is the string, or a set's elements in order with a NUL after each.
+	str string
 }
 
 type valueKind uint8
@@ -43,12 +47,28 @@ func Bool(b bool) Value {
 	return v
 }
 
+// end closes an element of a set. No API gives a NUL; one that did would have
+// it shown as U+FFFD.
+const end = "\x00"
+
 // Set is a set of strings: order and repetition are lost. It is never absent,
 // also when empty.
 func Set(elements ...string) Value {
 	s := slices.Clone(elements)
+	size := 0
+	for i := range s {
+		s[i] = strings.ReplaceAll(s[i], end, "\uFFFD")
+		size += len(s[i]) + 1
+	}
 	slices.Sort(s)
-	return Value{kind: set, set: slices.Compact(s)}
+	s = slices.Compact(s)
+	var b strings.Builder
+	b.Grow(size)
+	for _, e := range s {
+		b.WriteString(e)
+		b.WriteString(end)
+	}
+	return Value{kind: set, num: int64(len(s)), str: b.String()}
 }
 
 // IsAbsent reports whether the value is the zero Value.
@@ -57,28 +77,55 @@ func (v Value) IsAbsent() bool { return v.kind == absent }
 // IsSet reports whether the value is a set, also an empty one.
 func (v Value) IsSet() bool { return v.kind == set }
 
-// Elements gives a set's elements in order; callers must not change them. For
-// a string it is that string alone.
+// Elements gives a set's elements in order. For a string it is that string
+// alone.
 func (v Value) Elements() []string {
-	if v.kind == str {
+	switch {
+	case v.kind == str:
 		return []string{v.str}
+	case v.kind != set || v.num == 0:
+		return nil
+	default:
+		return strings.Split(strings.TrimSuffix(v.str, end), end)
 	}
-	return v.set
 }
 
 // Has reports whether a set has the element.
 func (v Value) Has(element string) bool {
-	_, ok := slices.BinarySearch(v.set, element)
-	return ok
+	if v.kind != set {
+		return false
+	}
+	for rest := v.str; rest != ""; {
+		e, after, _ := strings.Cut(rest, end)
+		if e == element {
+			return true
+		}
+		rest = after
+	}
+	return false
+}
+
+// HasAll reports whether a set has every element of another. It allocates
+// nothing.
+func (v Value) HasAll(o Value) bool {
+	if v.kind != set || o.kind != set {
+		return false
+	}
+	for rest := o.str; rest != ""; {
+		e, after, _ := strings.Cut(rest, end)
+		if !v.Has(e) {
+			return false
+		}
+		rest = after
+	}
+	return true
 }
 
 // Number gives the number, and whether the value is one.
 func (v Value) Number() (int64, bool) { return v.num, v.kind == num }
 
 // Equal reports whether two values are the same. It allocates nothing.
-func (v Value) Equal(o Value) bool {
-	return v.kind == o.kind && v.num == o.num && v.str == o.str && slices.Equal(v.set, o.set)
-}
+func (v Value) Equal(o Value) bool { return v == o }
 
 // Text gives the value for people; absence is empty.
 func (v Value) Text() string {
@@ -90,7 +137,7 @@ func (v Value) Text() string {
 	case truth:
 		return strconv.FormatBool(v.num == 1)
 	case set:
-		return strings.Join(v.set, ", ")
+		return strings.Join(v.Elements(), ", ")
 	default:
 		return ""
 	}
@@ -107,7 +154,7 @@ func (v Value) Any() any {
 	case truth:
 		return v.num == 1
 	case set:
-		return v.set
+		return v.Elements()
 	default:
 		return nil
 	}
@@ -115,7 +162,7 @@ func (v Value) Any() any {
 
 // MarshalJSON gives null, a string, a number, a boolean or an array.
 func (v Value) MarshalJSON() ([]byte, error) {
-	if v.kind == set && v.set == nil {
+	if v.kind == set && v.num == 0 {
 		return []byte("[]"), nil
 	}
 	return json.Marshal(v.Any())

@@ -176,17 +176,17 @@ func (d *Diff) build() (detector.Diff, error) {
 	default:
 		out.Type = detector.Changed
 	}
-	switch d.Mutability {
-	case "", string(providers.InPlace):
-		out.Mutability = providers.InPlace
-	case "ReadOnly":
-		out.Mutability = providers.ReadOnly
-	case string(providers.InPlaceDisruptive), string(providers.Immutable):
-		out.Mutability = providers.Mutability(d.Mutability)
-	default:
-		return out, fmt.Errorf("mutability is %q: known are InPlace, InPlaceDisruptive, Immutable, ReadOnly", d.Mutability)
+	out.Mutability = providers.InPlace
+	if d.Mutability == "" {
+		return out, nil
 	}
-	return out, nil
+	for _, m := range []providers.Mutability{providers.ReadOnly, providers.InPlace, providers.InPlaceDisruptive, providers.Immutable} {
+		if m.String() == d.Mutability {
+			out.Mutability = m
+			return out, nil
+		}
+	}
+	return out, fmt.Errorf("mutability is %q: known are InPlace, InPlaceDisruptive, Immutable, ReadOnly", d.Mutability)
 }
 
 func resource(fields map[string]Value) *providers.Resource {

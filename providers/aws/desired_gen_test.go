@@ -213,7 +213,7 @@ func plain(r providers.Resource, path string) any {
 	case !ok:
 		return nil
 	case f.Match != providers.Exactly:
-		return string(f.Match) + " " + f.Value.Text()
+		return f.Match.String() + " " + f.Value.Text()
 	case f.Value.IsAbsent():
 		return "absent"
 	case f.Value.IsSet():

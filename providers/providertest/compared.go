@@ -55,7 +55,7 @@ func badSeenField(path string, f providers.Field) string {
 		return "path is no JSON pointer to a field"
 	case f.Value.IsAbsent():
 		return "a seen field without a value: leave it out"
-	case f.Match != "" || f.Mutability != "" || f.Adopted:
+	case f.Match != providers.Exactly || f.Mutability != providers.ReadOnly || f.Adopted:
 		return "match, mutability and adopted are for wanted fields"
 	}
 	for element := range f.Foreign {

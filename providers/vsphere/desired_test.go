@@ -72,7 +72,10 @@ func wanted(t *testing.T, owner *providers.Owner, snap *providers.Snapshot) []pr
 func texts(r *providers.Resource) map[string]string {
 	out := map[string]string{}
 	for p, f := range r.Fields {
-		out[p] = strings.TrimSpace(f.Value.Text() + " " + string(f.Match))
+		out[p] = f.Value.Text()
+		if f.Match != providers.Exactly {
+			out[p] += " " + f.Match.String()
+		}
 	}
 	return out
 }

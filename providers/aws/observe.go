@@ -13,7 +13,7 @@ import (
 
 // readsAtOnce bounds the kinds that are read at the same time: enough to hide
 // latency, few enough that a throttled account is not hit by all at once.
-const readsAtOnce = 6
+const readsAtOnce = 4
 
 // Observe implements [providers.Provider]. Every kind is one paged listing of
 // the region, whatever the number of clusters; only the VPCs and load

@@ -45,6 +45,7 @@ func main() {
 }
 
 func run(dir string) (*cost, error) {
+	debug.SetGCPercent(30) // as cmd/holdfast does
 	registration := aws.Registration()
 	kinds, err := inventory.NewKinds(registration)
 	if err != nil {

@@ -112,7 +112,7 @@ func sweep(owners []*providers.Owner, wants [][]providers.Resource, snap *provid
 	for i := range results {
 		results[i] = detector.Settle(results[i], snap, c, options)
 	}
-	return results, detector.Orphans(results, snap)
+	return results, detector.Orphans(results, snap, detector.Unseen{})
 }
 
 func FuzzCompare(f *testing.F) {

@@ -9,21 +9,23 @@ import (
 )
 
 // Orphans gives a finding for each seen resource that carries the ownership
-// tag of a cluster among the results and that no owner wants. results hold
-// every owner of the snapshot's scope; tags of clusters without an owner among
-// them say nothing, since their objects were not loaded. It is pure.
+// tag of a cluster among the results and that no owner wants. Tags of clusters
+// without an owner among the results say nothing, since their objects were not
+// compared; what else may own resources of the scope is in unseen. It is pure.
 //
 //   - Unexpected: the tag names one cluster, and its owners name all that they
 //     want;
 //   - Unknown: an owner of the cluster may be about to be given the resource,
-//     or the tag names several clusters (of one name in two namespaces, or
-//     with several tags): a tag alone never makes a claim;
+//     or an object of it was not compared, or the tag names several clusters
+//     (of one name in two namespaces, or with several tags), also unseen ones:
+//     a tag alone never makes a claim;
 //   - Foreign: it belongs to another controller or a person.
 //
 // Kinds that were not read in full give none: what was left out may be what
 // an owner's claim rests on.
-func Orphans(results []Result, snap *providers.Snapshot) []Finding {
+func Orphans(results []Result, snap *providers.Snapshot, unseen Unseen) []Finding {
 	scope := newClaims(results)
+	scope.unseen = unseen
 	var out []Finding
 	for id, have := range snap.Resources {
 		if len(have.ClusterTags) == 0 || have.Gone != "" || scope.wanted[id] > 0 {
@@ -40,6 +42,30 @@ func Orphans(results []Result, snap *providers.Snapshot) []Finding {
 	return out
 }
 
+// Unseen is what may own resources of a scope and is not among its results:
+// not selected, read under another identity, or not to be compared at all.
+type Unseen struct {
+	// Clusters that may be in the scope; only their names matter, by which
+	// ownership tags could mean them.
+	Clusters []ClusterRef
+	// Objects that were not compared, by cluster, the first of each.
+	Objects map[ClusterRef]providers.OwnerRef
+	// Unlisted, if not empty, says why there may be clusters of any name that
+	// nobody knows of.
+	Unlisted string
+}
+
+// named gives the unseen clusters that one of the tags names.
+func (u Unseen) named(tags []string) []ClusterRef {
+	var out []ClusterRef
+	for _, c := range u.Clusters {
+		if slices.Contains(tags, c.Name) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // claims is what the owners of one scope want, together.
 type claims struct {
 	// wanted counts the owners that name a resource.
@@ -48,6 +74,7 @@ type claims struct {
 	clusters map[string][]*providers.Owner
 	// unnamed gives, by cluster and kind, an owner that names no id yet.
 	unnamed map[ClusterRef]map[string]providers.OwnerRef
+	unseen  Unseen
 }
 
 func newClaims(results []Result) *claims {
@@ -121,15 +148,17 @@ func (c *claims) judge(clusters []*providers.Owner, have *providers.Resource) (S
 	if have.ForeignTo != "" {
 		return Foreign, "belongs to " + oneLine(have.ForeignTo)
 	}
-	if len(clusters) > 1 {
-		names := make([]string, len(clusters))
-		for i, o := range clusters {
-			names[i] = clusterOf(o).String()
-		}
+	if names := c.namesakes(clusters, have); len(names) > 1 {
 		return Unknown, "its ownership tags fit several clusters: " + strings.Join(names, ", ")
+	}
+	if c.unseen.Unlisted != "" {
+		return Unknown, "its ownership tag may mean another cluster of that name: " + oneLine(c.unseen.Unlisted)
 	}
 	if have.Unknown != "" {
 		return Unknown, oneLine(have.Unknown)
+	}
+	if object, ok := c.unseen.Objects[cluster]; ok {
+		return Unknown, fmt.Sprintf("belongs to no object that was compared, and %s was not", object)
 	}
 	for _, kind := range []string{have.ID.Kind, AnyKind} {
 		if owner, ok := c.unnamed[cluster][kind]; ok {
@@ -137,6 +166,19 @@ func (c *claims) judge(clusters []*providers.Owner, have *providers.Resource) (S
 		}
 	}
 	return Unexpected, fmt.Sprintf("carries the ownership tag of cluster %s and belongs to no object", cluster)
+}
+
+// namesakes gives every cluster that a resource's tags fit, in order.
+func (c *claims) namesakes(clusters []*providers.Owner, have *providers.Resource) []string {
+	var names []string
+	for _, o := range clusters {
+		names = append(names, clusterOf(o).String())
+	}
+	for _, other := range c.unseen.named(have.ClusterTags) {
+		names = append(names, other.String())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func clusterObject(o *providers.Owner) providers.OwnerRef {

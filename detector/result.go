@@ -147,5 +147,6 @@ func refOf(provider string, want, have *providers.Resource) ResourceRef {
 	return ref
 }
 
-// oneLine keeps a reason one line: errors of cloud clients may have several.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine keeps a reason one line, and without credentials: errors of cloud
+// clients may have several of the former, and quote URLs with the latter.
+func oneLine(s string) string { return providers.Redact(strings.Join(strings.Fields(s), " ")) }

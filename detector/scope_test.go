@@ -60,7 +60,7 @@ func TestOrphans(t *testing.T) {
 			for _, o := range tt.owners {
 				results = append(results, compare(o, snap, tt.wants...))
 			}
-			got := detector.Orphans(results, snap)
+			got := detector.Orphans(results, snap, detector.Unseen{})
 			if diff := cmp.Diff(tt.lines, lines(got)); diff != "" {
 				t.Fatalf("%s (-want +got):\n%s", tt.reason, diff)
 			}
@@ -86,12 +86,57 @@ func TestC50SameClusterNameInTwoNamespaces(t *testing.T) {
 	if len(a.InSync) != 1 || len(b.InSync) != 1 {
 		t.Errorf("own instances: %v, %v", a.InSync, b.InSync)
 	}
-	got := detector.Orphans([]detector.Result{b, a}, snap)
+	got := detector.Orphans([]detector.Result{b, a}, snap, detector.Unseen{})
 	if len(got) != 1 || got[0].Resource.ID != "i-3" || got[0].Status != detector.Unknown {
 		t.Fatalf("got %+v", got)
 	}
 	if !strings.Contains(got[0].Reason, "blue/c1, green/c1") {
 		t.Errorf("reason %q names no collision", got[0].Reason)
+	}
+}
+
+// What the results do not hold may still own what is tagged.
+func TestOrphansOfTheUnseen(t *testing.T) {
+	green, c2 := detector.ClusterRef{Namespace: "green", Name: "c1"}, detector.ClusterRef{Namespace: "green", Name: "c2"}
+	prod := detector.ClusterRef{Namespace: "prod", Name: "c1"}
+	m9 := providers.OwnerRef{Kind: "AWSMachine", Namespace: "prod", Name: "m9"}
+	tests := map[string]struct {
+		reason string
+		unseen detector.Unseen
+		want   detector.Status
+		says   string
+	}{
+		"nothing unseen": {
+			reason: "all that can own it was compared", want: detector.Unexpected,
+		},
+		"a namesake elsewhere": {
+			reason: "the tag fits it as well (C50)", unseen: detector.Unseen{Clusters: []detector.ClusterRef{green}},
+			want: detector.Unknown, says: "green/c1, prod/c1",
+		},
+		"another name elsewhere": {
+			reason: "the tag does not fit", unseen: detector.Unseen{Clusters: []detector.ClusterRef{c2}}, want: detector.Unexpected,
+		},
+		"a machine that was not compared": {
+			reason: "it may be its instance", unseen: detector.Unseen{Objects: map[detector.ClusterRef]providers.OwnerRef{prod: m9}},
+			want: detector.Unknown, says: "AWSMachine prod/m9",
+		},
+		"another cluster's machine": {
+			reason: "the tag is not that cluster's", unseen: detector.Unseen{Objects: map[detector.ClusterRef]providers.OwnerRef{c2: m9}},
+			want: detector.Unexpected,
+		},
+		"clusters that could not be listed": {
+			reason: "a namesake may be among them", unseen: detector.Unseen{Unlisted: "forbidden\nhere"}, want: detector.Unknown, says: "forbidden here",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			snap := snapshot(have("i-1"), have("i-2", tagged("c1")))
+			r := compare(genOwner("m1", inCluster("prod", "c1")), snap, want("i-1"))
+			got := detector.Orphans([]detector.Result{r}, snap, tc.unseen)
+			if len(got) != 1 || got[0].Status != tc.want || !strings.Contains(got[0].Reason, tc.says) {
+				t.Errorf("%s: want one %s that says %q, got %+v", tc.reason, tc.want, tc.says, got)
+			}
+		})
 	}
 }
 
@@ -104,7 +149,7 @@ func TestC65Unsettled(t *testing.T) {
 		if diff := cmp.Diff([]line{{Status: notChecked}}, lines(r.Findings)); diff != "" {
 			t.Error(diff)
 		}
-		for _, f := range detector.Orphans([]detector.Result{r}, snap) {
+		for _, f := range detector.Orphans([]detector.Result{r}, snap, detector.Unseen{}) {
 			if f.Status != detector.Unknown || !strings.Contains(f.Reason, "AWSMachine prod/m1") {
 				t.Errorf("%s is %s: %s", f.Resource.ID, f.Status, f.Reason)
 			}
@@ -112,7 +157,7 @@ func TestC65Unsettled(t *testing.T) {
 	})
 	t.Run("two instances for one machine", func(t *testing.T) {
 		r := compare(genOwner("m1"), snap, want("i-1"))
-		got := detector.Orphans([]detector.Result{r}, snap)
+		got := detector.Orphans([]detector.Result{r}, snap, detector.Unseen{})
 		if len(got) != 1 || got[0].Resource.ID != "i-2" || got[0].Status != detector.Unexpected {
 			t.Errorf("got %+v", got)
 		}
@@ -126,7 +171,7 @@ func TestOrphansOfUnreadOwner(t *testing.T) {
 	if len(r.Findings) != 1 || r.Findings[0].Resource.ID != "prod/m1" || r.Findings[0].Reason != "spec: subnet and failure domain disagree" || r.NotChecked != 1 {
 		t.Errorf("unread: %+v", r)
 	}
-	got := detector.Orphans([]detector.Result{r}, snap)
+	got := detector.Orphans([]detector.Result{r}, snap, detector.Unseen{})
 	if len(got) != 1 || got[0].Status != detector.Unknown {
 		t.Errorf("got %+v", got)
 	}

@@ -115,6 +115,7 @@ func (l *fileLoader) stream(name string, r io.Reader) {
 		l.fail(Position{File: name}, "larger than %d MiB", maxFileSize>>20)
 		return
 	}
+	data = plainJSON(data)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc yaml.Node
@@ -126,9 +127,14 @@ func (l *fileLoader) stream(name string, r io.Reader) {
 			l.syntax(name, data, err)
 			return
 		}
-		if len(doc.Content) == 1 {
-			l.document(name, doc.Content[0])
+		if len(doc.Content) != 1 {
+			continue
 		}
+		if err := expand(&doc); err != nil {
+			l.fail(Position{File: name, Line: doc.Content[0].Line}, "not to be read: %v", err)
+			continue
+		}
+		l.document(name, doc.Content[0])
 	}
 }
 
@@ -168,6 +174,10 @@ func (l *fileLoader) document(file string, node *yaml.Node) {
 	}
 	items := child(node, "items")
 	if kind := child(node, "kind"); kind != nil && strings.HasSuffix(kind.Value, "List") && items != nil {
+		if items.Kind != yaml.SequenceNode && items.Tag != "!!null" {
+			l.fail(Position{File: file, Line: items.Line}, "the items of a %s must be a list", kind.Value)
+			return
+		}
 		for _, item := range items.Content {
 			l.document(file, item)
 		}

@@ -1,10 +1,12 @@
 package inventory
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	yaml "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -54,6 +56,21 @@ func TestFromFilesFaults(t *testing.T) {
 			reason: "a parser's line is passed on",
 			in:     "apiVersion: v1\nkind: [Cluster\n",
 			want:   []string{"standard input:", "not YAML"},
+		},
+		"alias bomb": {
+			reason: "a small file must not become a large one",
+			in:     "kind: Cluster\na: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
+			want:   []string{"standard input:1: not to be read: its aliases stand for more than 100000 values"},
+		},
+		"an anchor in itself": {
+			reason: "no end",
+			in:     "kind: Cluster\na: &a {b: *a}\n",
+			want:   []string{"standard input:1: not to be read: the anchor a contains itself"},
+		},
+		"a list that is none": {
+			reason: "its objects would be skipped in silence",
+			in:     "kind: List\nitems: {kind: Cluster}\n",
+			want:   []string{"standard input:2: the items of a List must be a list"},
 		},
 		"tab": {
 			reason: "tabs are the usual cause and invisible",
@@ -148,6 +165,15 @@ func TestFromFilesAccepts(t *testing.T) {
 	}{
 		"list":            {reason: "kubectl get -o yaml", in: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a}}\n- {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: b}}\n", objects: 2},
 		"json":            {reason: "kubectl get -o json", in: `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"a"}}]}`, objects: 1},
+		"json of escapes": {reason: "JSON that YAML does not take: \\/ and surrogate pairs", in: `{"apiVersion":"cluster.x-k8s.io\/v1beta2","kind":"Cluster","metadata":{"name":"a","annotations":{"x":"\\\\\uD83D\ude00\u00e9\ud800\\u"}}}`, objects: 1},
+		"json in a row":   {reason: "kubectl get -o json, twice", in: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"a"}}{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"b"}}` + "\n" + `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c"}}`, objects: 3},
+		"json with tabs":  {reason: "jq --tab", in: "{\n\t\"apiVersion\": \"cluster.x-k8s.io/v1beta2\",\n\t\"kind\": \"Cluster\",\n\t\"metadata\": {\"name\": \"a\"}}", objects: 1},
+		"flow yaml":       {reason: "begins like JSON and is none", in: `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a}}`, objects: 1},
+		"anchors": {reason: "an anchor of one item used in another, and whole items", objects: 3, in: "apiVersion: v1\nkind: List\nitems:\n" +
+			"- {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a, namespace: &ns prod}}\n" +
+			"- {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: b, namespace: *ns}}\n" +
+			"---\nx: &x [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c}}]\nkind: List\nitems: *x\n"},
+		"an empty list":   {reason: "kubectl get without objects", in: cluster + "---\napiVersion: v1\nkind: List\nitems: null\n", objects: 1},
 		"yes is true":     {reason: "kubectl's YAML rules", in: "apiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachine\nmetadata: {name: a}\nspec: {instanceType: m5.large, publicIP: yes}\n", objects: 1},
 		"other kinds":     {reason: "a folder holds more than machines", in: cluster + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", objects: 1},
 		"shell variables": {reason: "scripts are not templates", in: "apiVersion: controlplane.cluster.x-k8s.io/v1beta2\nkind: KubeadmControlPlane\nmetadata: {name: a}\nspec:\n  kubeadmConfigSpec:\n    preKubeadmCommands: [\"echo ${HOSTNAME}\"]\n", objects: 1},
@@ -179,5 +205,18 @@ func TestFromFilesAccepts(t *testing.T) {
 				t.Errorf("%s: problems (-want +got):\n%s", tc.reason, d)
 			}
 		})
+	}
+}
+
+// TestPlainEscapes compares what YAML reads with what JSON says.
+func TestPlainEscapes(t *testing.T) {
+	for _, in := range []string{`"a\/b"`, `"\\/"`, `"\\u0041"`, `"\uD83D\uDE00x"`, `"\ud800"`, `"\ud800\ud800"`, `"\ud800\n"`, `"\udc00\u0041"`, `"\\\ud83d\ude00"`, `"é\u00e9"`} {
+		var want, got string
+		if err := json.Unmarshal([]byte(in), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(plainEscapes([]byte(in)), &got); err != nil || got != want {
+			t.Errorf("%s: %q (%v), want %q", in, got, err, want)
+		}
 	}
 }

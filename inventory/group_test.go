@@ -124,11 +124,12 @@ func TestGroupSelection(t *testing.T) {
 	tests := map[string]struct {
 		selection Selection
 		want      []string
+		elsewhere []string
 		err       string
 	}{
-		"by name":        {selection: Selection{Clusters: []string{"prod/c1"}}, want: []string{"prod/c1"}},
-		"by pattern":     {selection: Selection{Clusters: []string{"*/a?"}}, want: []string{"prod/az"}},
-		"name alone":     {selection: Selection{Clusters: []string{"c1"}}, want: []string{"prod/c1"}},
+		"by name":        {selection: Selection{Clusters: []string{"prod/c1"}}, want: []string{"prod/c1"}, elsewhere: []string{"prod/az of "}},
+		"by pattern":     {selection: Selection{Clusters: []string{"*/a?"}}, want: []string{"prod/az"}, elsewhere: []string{"prod/c1 of aws"}},
+		"name alone":     {selection: Selection{Clusters: []string{"c1"}}, want: []string{"prod/c1"}, elsewhere: []string{"prod/az of "}},
 		"by namespace":   {selection: Selection{Namespace: "prod"}, want: []string{"prod/az", "prod/c1"}},
 		"nothing":        {selection: Selection{Clusters: []string{"prod/x"}}, err: "no Cluster matches prod/x ; there are: prod/az, prod/c1"},
 		"broken pattern": {selection: Selection{Clusters: []string{"prod/[", "a"}}, err: `cluster pattern "prod/[": want NAMESPACE/NAME`},
@@ -151,6 +152,13 @@ func TestGroupSelection(t *testing.T) {
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
 				t.Errorf("clusters (-want +got):\n%s", d)
+			}
+			var elsewhere []string
+			for _, c := range inv.Elsewhere {
+				elsewhere = append(elsewhere, c.Key.String()+" of "+c.Provider)
+			}
+			if d := cmp.Diff(tc.elsewhere, elsewhere); d != "" {
+				t.Errorf("clusters that were not selected (-want +got):\n%s", d)
 			}
 			for _, p := range inv.Problems {
 				if strings.Contains(p.Message, "w1") {

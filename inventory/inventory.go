@@ -19,8 +19,21 @@ import (
 type Inventory struct {
 	// Clusters are ordered by namespace and name.
 	Clusters []*Cluster
+	// Elsewhere are the Clusters that exist and were not selected, ordered as
+	// Clusters are. They share names, accounts and networks with those that
+	// were.
+	Elsewhere []Elsewhere
+	// Unlisted, if not empty, says why there may be more Clusters than these.
+	Unlisted string
 	// Problems are those of loading and of grouping.
 	Problems []Problem
+}
+
+// Elsewhere is a Cluster that is not looked at.
+type Elsewhere struct {
+	Key types.NamespacedName
+	// Provider of its infrastructure; empty if it is not known.
+	Provider string
 }
 
 // Cluster is one Cluster with everything that belongs to it.
@@ -97,7 +110,7 @@ func (s Selection) match(c client.Object) (bool, error) {
 // Cluster is an error that names those there are.
 func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
 	g := &grouper{kinds: kinds, set: set, clusters: map[types.NamespacedName]*Cluster{}}
-	inv := &Inventory{Problems: slices.Clone(set.Problems)}
+	inv := &Inventory{Problems: slices.Clone(set.Problems), Elsewhere: slices.Clone(set.elsewhere), Unlisted: set.unlisted}
 	var all []string
 	for _, o := range set.of(clusterGK) {
 		all = append(all, o.GetNamespace()+"/"+o.GetName())
@@ -107,6 +120,7 @@ func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
 		}
 		if !ok {
 			g.skipped(o)
+			inv.Elsewhere = append(inv.Elsewhere, elsewhere(kinds, o))
 			continue
 		}
 		c := &Cluster{Object: o.Object.(*clusterv1.Cluster), At: o.At}
@@ -127,9 +141,19 @@ func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
 	for _, c := range inv.Clusters {
 		g.finish(c)
 	}
+	slices.SortFunc(inv.Elsewhere, func(a, b Elsewhere) int { return compareText(a.Key.String(), b.Key.String()) })
 	inv.Problems = append(inv.Problems, g.problems...)
 	sortProblems(inv.Problems)
 	return inv, nil
+}
+
+func elsewhere(kinds *Kinds, o *Object) Elsewhere {
+	out := Elsewhere{Key: client.ObjectKeyFromObject(o)}
+	if c, ok := o.Object.(*clusterv1.Cluster); ok {
+		ref := c.Spec.InfrastructureRef
+		out.Provider = kinds.owners[schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}].provider
+	}
+	return out
 }
 
 func sortProblems(problems []Problem) {

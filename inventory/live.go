@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,37 @@ func FromCluster(ctx context.Context, kinds *Kinds, c client.Client, namespace s
 		// An object that was not read would look like one that is gone.
 		return nil, errors.Join(errs...)
 	}
+	if namespace != "" {
+		if err := set.look(ctx, kinds, c, namespace); err != nil {
+			// Whoever may read one namespace only still gets a report of it.
+			set.unlisted = fmt.Sprintf("the Clusters of other namespaces than %s could not be listed: %v", namespace, err)
+		}
+	}
 	return set, nil
+}
+
+// look names the Clusters of other namespaces: one of a selected Cluster's
+// name has its tags. It reads names only.
+func (s *Set) look(ctx context.Context, kinds *Kinds, c client.Client, namespace string) error {
+	gvk, _, err := kinds.served(c.RESTMapper(), clusterGK)
+	if err != nil {
+		return err
+	}
+	page := &metav1.PartialObjectMetadataList{}
+	for {
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := c.List(ctx, page, client.Limit(pageSize), client.Continue(page.GetContinue())); err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if key := client.ObjectKeyFromObject(&page.Items[i]); key.Namespace != namespace {
+				s.elsewhere = append(s.elsewhere, Elsewhere{Key: key})
+			}
+		}
+		if page.GetContinue() == "" {
+			return nil
+		}
+	}
 }
 
 // live lists the group-kinds to ask a management cluster for.
@@ -99,7 +130,7 @@ func list(ctx context.Context, kinds *Kinds, c client.Reader, set *Set, gvk sche
 			if _, err := set.store(kinds, u, Position{}); err != nil && !errors.Is(err, errDuplicate) {
 				// One object that cannot be read must not hide the others.
 				set.Problems = append(set.Problems, Problem{
-					Object: describe(u), Reason: "Unreadable", Message: err.Error(),
+					Object: describe(u), Reason: Unreadable, Message: err.Error(),
 				})
 			}
 		}

@@ -3,6 +3,8 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,8 +69,36 @@ func TestFromCluster(t *testing.T) {
 	if _, err := Group(kinds, elsewhere, Selection{}); err == nil {
 		t.Error("a namespace without clusters gave no error")
 	}
+	if want := []Elsewhere{{Key: types.NamespacedName{Namespace: "prod", Name: "c1"}}}; !slices.Equal(elsewhere.elsewhere, want) || elsewhere.unlisted != "" {
+		t.Errorf("clusters of other namespaces: %v (%s), want %v", elsewhere.elsewhere, elsewhere.unlisted, want)
+	}
+	checkForbidden(t, kinds, c)
 
 	readSecrets(ctx, t, set.Reader(kinds, c))
+}
+
+// checkForbidden reads one namespace as somebody who may read no other.
+func checkForbidden(t *testing.T, kinds *Kinds, c client.WithWatch) {
+	t.Helper()
+	narrow := interceptor.NewClient(c, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if o := (&client.ListOptions{}); o.ApplyOptions(opts).Namespace == "" && list.GetObjectKind().GroupVersionKind().Kind == "ClusterList" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "", nil)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	set, err := FromCluster(t.Context(), kinds, narrow, "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := Group(kinds, set, Selection{Namespace: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(inv.Unlisted, "other namespaces than prod") {
+		t.Errorf("nothing is said of clusters that could not be listed: %q", inv.Unlisted)
+	}
 }
 
 func readSecrets(ctx context.Context, t *testing.T, r client.Reader) {

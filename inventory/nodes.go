@@ -11,7 +11,6 @@ import (
 
 // child gives the value under a key of a mapping, or nil.
 func child(node *yaml.Node, key string) *yaml.Node {
-	node = resolve(node)
 	if node == nil || node.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -23,19 +22,11 @@ func child(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-func resolve(node *yaml.Node) *yaml.Node {
-	if node != nil && node.Kind == yaml.AliasNode {
-		return node.Alias
-	}
-	return node
-}
-
 // maxDepth bounds walks over nodes; Kubernetes objects are far flatter.
 const maxDepth = 200
 
 // duplicateKey finds a key that stands twice in one mapping, which Go's YAML
-// decoders would settle silently. Aliases are not followed: their target is
-// walked where it stands.
+// decoders would settle silently.
 func duplicateKey(node *yaml.Node, depth int) *yaml.Node {
 	if depth > maxDepth {
 		return nil
@@ -118,7 +109,6 @@ func find(node *yaml.Node, path string) *yaml.Node {
 		}
 		for _, index := range strings.FieldsFunc(m[2], func(r rune) bool { return r == '[' || r == ']' }) {
 			i, err := strconv.Atoi(index)
-			node = resolve(node)
 			if err != nil || node == nil || node.Kind != yaml.SequenceNode || i >= len(node.Content) {
 				return at
 			}
@@ -130,7 +120,6 @@ func find(node *yaml.Node, path string) *yaml.Node {
 }
 
 func entry(node *yaml.Node, key string) (*yaml.Node, *yaml.Node) {
-	node = resolve(node)
 	if node == nil || node.Kind != yaml.MappingNode {
 		return nil, nil
 	}

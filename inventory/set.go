@@ -39,6 +39,10 @@ type Object struct {
 	Unscoped bool
 }
 
+// Unreadable is the reason of a Problem about an object of which nothing but
+// its name is known.
+const Unreadable = "Unreadable"
+
 // Problem is something about the objects that a person should know and that
 // stops nothing.
 type Problem struct {
@@ -55,6 +59,10 @@ type Problem struct {
 type Set struct {
 	Problems []Problem
 	objects  map[schema.GroupKind]map[types.NamespacedName]*Object
+	// elsewhere are Clusters outside the namespace that was read, and unlisted
+	// says why they could not be listed.
+	elsewhere []Elsewhere
+	unlisted  string
 }
 
 func newSet() *Set {

@@ -86,7 +86,7 @@ func encodeSnapshot(s *Snapshot) snapshotJSON {
 	for part, err := range s.Coverage {
 		c := coverageJSON{Part: part}
 		if err != nil {
-			c.Error = cmp.Or(err.Error(), "no reason given") // an empty text would read as complete
+			c.Error = cmp.Or(Redact(err.Error()), "no reason given") // an empty text would read as complete
 		}
 		out.Coverage = append(out.Coverage, c)
 	}

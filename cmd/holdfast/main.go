@@ -11,10 +11,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // Exit codes that every command shares; `holdfast report` adds its own.
@@ -77,12 +81,37 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// printError writes each of several joined errors on a line of its own.
+// printError writes each of several joined errors on a line of its own. They
+// quote files that somebody else wrote, and addresses with passwords.
 func printError(w io.Writer, err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
-		_, _ = fmt.Fprintln(w, "error: "+line)
+		_, _ = fmt.Fprintln(w, "error: "+legible(providers.Redact(line)))
 	}
 }
+
+// legible makes visible what would steer a terminal or change the order of
+// reading.
+func legible(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for at := 0; at < len(s); {
+		r, size := utf8.DecodeRuneInString(s[at:])
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			_, _ = fmt.Fprintf(&b, `\x%02x`, s[at])
+		case unprintable(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+		at += size
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
 
 // programName is how the user called the program: kubectl runs a plugin as
 // kubectl-NAME.

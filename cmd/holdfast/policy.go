@@ -83,7 +83,7 @@ func (f *explainFlags) run(cmd *cobra.Command, cluster string) error {
 		return &exitStatus{code: exitBadPolicy, err: err}
 	}
 	for _, p := range problems {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), p)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), legible(p.String()))
 	}
 	effective := set.For(detector.ClusterRef{Namespace: namespace, Name: name}, f.labels)
 	if f.output == "json" {

@@ -25,7 +25,7 @@ func newProgress(w io.Writer) *progress {
 
 const clearLine = "\r\x1b[2K"
 
-func (p *progress) say(text string) { p.write(clearLine + text + " …") }
+func (p *progress) say(text string) { p.write(clearLine + legible(text) + " …") }
 
 func (p *progress) clear() { p.write(clearLine) }
 

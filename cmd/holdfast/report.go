@@ -156,7 +156,7 @@ func loadPolicies(cmd *cobra.Command, paths []string) (*policies.Set, error) {
 		return nil, err
 	}
 	for _, p := range problems {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), p)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), legible(p.String()))
 	}
 	return set, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -85,6 +86,10 @@ func TestReportCannotLook(t *testing.T) {
 			breaks: func(_ *testing.T, w *awsWorld) { w.sim.Close() },
 			say:    "connection refused",
 		},
+		"an endpoint that is no address": {
+			breaks: func(t *testing.T, _ *awsWorld) { t.Setenv("AWS_ENDPOINT_URL", "http://bob:S3cret%zz@127.0.0.1:1") },
+			say:    "http://***@127.0.0.1:1",
+		},
 		"throttled on page 3 of 5": {
 			breaks: func(_ *testing.T, w *awsWorld) {
 				w.sim.InjectFault(ec2sim.Fault{Action: "DescribeInstances", Page: 3, Code: "RequestLimitExceeded"})
@@ -124,6 +129,9 @@ func TestReportCannotLook(t *testing.T) {
 			if got[detector.NotChecked]+got[detector.Unknown] == 0 {
 				t.Error("nothing is said to be unchecked")
 			}
+			if strings.Contains(o.stdout+o.stderr, "S3cret") {
+				t.Errorf("the report tells a password:\n%s", o.stdout)
+			}
 			if !strings.Contains(o.stdout, tc.say) {
 				t.Errorf("the report does not say %q:\n%s", tc.say, o.stdout)
 			}
@@ -154,6 +162,7 @@ func TestReportBadInput(t *testing.T) {
 	}{
 		"not YAML":              {args: objects("a: [\n"), code: 2, say: []string{"objects.yaml:", "not YAML"}},
 		"near miss of a kind":   {args: objects("apiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachin\nmetadata: {name: a}\n"), code: 2, say: []string{"objects.yaml:1", "did you mean AWSMachine"}},
+		"a hostile name":        {args: objects("apiVersion: cluster.x-k8s.io/v9\nkind: Cluster\nmetadata: {name: \"a\\e[31m\\u202e\\x9b\\nb\"}\n"), code: 2, say: []string{`a\x1b[31m\u202e\u009b`}},
 		"an unfilled template":  {args: objects("apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata:\n  name: ${CLUSTER_NAME}\n"), code: 2, say: []string{"objects.yaml:4", "${CLUSTER_NAME}"}},
 		"no such file":          {args: []string{"--objects", "/nowhere"}, code: 2, say: []string{"/nowhere"}},
 		"no such format":        {args: []string{"-o", "tabel"}, code: 2, say: []string{"tabel", "table"}},
@@ -181,6 +190,9 @@ func TestReportBadInput(t *testing.T) {
 				if !strings.Contains(o.stderr, say) {
 					t.Errorf("the error does not say %q:\n%s", say, o.stderr)
 				}
+			}
+			if i := strings.IndexFunc(strings.ReplaceAll(o.stderr, "\n", ""), unicode.IsControl); i >= 0 {
+				t.Errorf("the error reaches the terminal's controls: %q", o.stderr)
 			}
 			if o.stdout != "" {
 				t.Errorf("a failed run printed a report:\n%s", o.stdout)

@@ -105,7 +105,7 @@ func checkFresh(ctx context.Context, h Harness, env *Environment, t *testing.T) 
 			}
 		}
 	}
-	for _, f := range detector.Orphans(results, s.snap) {
+	for _, f := range detector.Orphans(results, s.snap, detector.Unseen{}) {
 		_, excused := h.NotOrphans[f.Have.ID]
 		if f.Status == detector.Unexpected && !excused {
 			out = append(out, "fresh, and an orphan: "+describe(&f))

@@ -20,6 +20,7 @@ type Reading struct {
 	units   []*unit
 	owners  []*inventory.Owner
 	results []detector.Result
+	unseen  detector.Unseen
 	orphans []detector.Finding
 }
 

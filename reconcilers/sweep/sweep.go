@@ -83,6 +83,9 @@ func (s *Sweeper) Run(ctx context.Context, inv *inventory.Inventory) (*Result, e
 	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
 		return nil, err
 	}
+	for _, r := range readings {
+		r.unseen = unseen(inv, units, r)
+	}
 	s.compare(ctx, readings)
 	return s.decide(inv, units, readings), nil
 }
@@ -220,7 +223,7 @@ func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
 			r.results[i] = detector.Settle(r.results[i], r.Snapshot, confirmation, opt)
 		}
 	}
-	r.orphans = detector.Orphans(r.results, r.Snapshot)
+	r.orphans = detector.Orphans(r.results, r.Snapshot, r.unseen)
 }
 
 // doubt disbelieves the loss of whole clusters. That all of one cluster's

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -217,6 +218,42 @@ func TestSweep(t *testing.T) {
 			},
 			want: []string{`Cluster prod/c1 Instance Unknown`},
 			say:  "its ownership tags fit several clusters: prod/c1, test/c1",
+		},
+		"one tag, and a namesake that was not selected": {
+			reason: "what nobody selected wants it may have (C50)",
+			breaks: func(w *world) {
+				w.inv.Elsewhere = []inventory.Elsewhere{{Key: types.NamespacedName{Namespace: "test", Name: "c1"}, Provider: fake.Name}}
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`Cluster prod/c1 Instance Unknown`},
+			say:  "its ownership tags fit several clusters: prod/c1, test/c1",
+		},
+		"one tag, and a namesake of another provider": {
+			reason: "it has nothing in this cloud",
+			breaks: func(w *world) {
+				w.inv.Elsewhere = []inventory.Elsewhere{{Key: types.NamespacedName{Namespace: "test", Name: "c1"}, Provider: "other"}}
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`Cluster prod/c1 Instance Unexpected /state ""→"present"`},
+		},
+		"an instance whose machine is not compared": {
+			reason: "it belongs to an object, if to none that was compared",
+			breaks: func(w *world) {
+				c := w.inv.Clusters[0]
+				c.Uncompared = append(c.Uncompared, inventory.Uncompared{Provider: fake.Name, Reason: "no Machine refers to it",
+					Ref: providers.OwnerRef{Kind: "AWSMachine", Namespace: "prod", Name: "c1-9"}})
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`AWSMachine prod/c1-9 AWSMachine NotChecked`, `Cluster prod/c1 Instance Unknown`},
+		},
+		"an instance, and a machine that could not be read": {
+			reason: "it may be that machine's",
+			breaks: func(w *world) {
+				w.inv.Problems = []inventory.Problem{{Object: "AWSMachine prod/c1-9", Reason: inventory.Unreadable}}
+				w.cloud.Put(&providers.Resource{ID: instance("stray"), ClusterTags: []string{"c1"}})
+			},
+			want: []string{`Cluster prod/c1 Instance Unknown`},
+			say:  "AWSMachine prod/c1-9 could not be read",
 		},
 	}
 	for name, tc := range tests {

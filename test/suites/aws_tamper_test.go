@@ -262,5 +262,5 @@ func scanOwners(ctx context.Context, provider providers.Provider, owners []*prov
 		results[i] = detector.Settle(results[i], snap, confirmation, detector.Options{})
 		findings = append(findings, results[i].Findings...)
 	}
-	return append(findings, detector.Orphans(results, snap)...), nil
+	return append(findings, detector.Orphans(results, snap, detector.Unseen{})...), nil
 }

@@ -1,8 +1,10 @@
 package detector_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,9 +158,34 @@ func TestC47ThrottledPageProvesNothing(t *testing.T) {
 
 func TestC45YoungInstanceIsNotMissing(t *testing.T) {
 	snap := snapshot()
-	r := detector.Compare(genOwner("m1"), []providers.Resource{want("i-1", since(now.Add(-2*60e9)))}, snap, options)
+	r := detector.Compare(genOwner("m1"), []providers.Resource{want("i-1", since(now.Add(-2*time.Minute)))}, snap, options)
 	r = detector.Settle(r, snap, &providers.Confirmation{}, options)
 	expect(t, r, line{Status: detector.Unknown})
+}
+
+// C45: an instance shows before its tags. What is absent from a young resource
+// is not told yet; what is there and differs is drift at any age.
+func TestC45YoungInstanceIsNotUntagged(t *testing.T) {
+	h := have("i-1", closed("/tags"), str("/type", "m6"), str("/tags/Name", "other"))
+	w := want("i-1", str("/type", "m5"), str("/tags/Name", "m1"), str("/tags/team", "x"))
+	changes := []line{{drifted, "/tags/Name", changed, "m1", "other"}, {drifted, "/type", changed, "m5", "m6"}}
+	for name, tt := range map[string]struct {
+		age  time.Duration
+		want []line
+	}{
+		"seconds old":    {400 * time.Millisecond, append(slices.Clone(changes), line{Status: notChecked})},
+		"two minutes":    {2 * time.Minute, append(slices.Clone(changes), line{Status: notChecked})},
+		"past the grace": {6 * time.Minute, []line{changes[0], {drifted, "/tags/team", removed, "x", ""}, changes[1]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Since = now.Add(-tt.age)
+			r := one(t, w, h)
+			expect(t, r, tt.want...)
+			if len(r.InSync) != 0 {
+				t.Error("in sync")
+			}
+		})
+	}
 }
 
 // C58: a spot reclaim is one finding without field differences; a stop by a

@@ -50,7 +50,7 @@ func compareWanted(owner *providers.Owner, w *providers.Resource, snap *provider
 		v.findings[0].Tentative = true
 		return v
 	}
-	return compareSeen(owner, w, have, snap)
+	return compareSeen(owner, w, have, snap, opt)
 }
 
 // notComparable says why nothing can be said about a wanted resource, or "".
@@ -76,7 +76,7 @@ func notComparable(w *providers.Resource, snap *providers.Snapshot) string {
 
 // compareSeen compares a wanted resource with a seen one; have is nil only
 // where the resource is wanted absent.
-func compareSeen(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+func compareSeen(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot, opt Options) verdict {
 	switch {
 	case have != nil && have.Unknown != "":
 		return single(owner, snap, w, have, Unknown, oneLine(have.Unknown))
@@ -87,7 +87,7 @@ func compareSeen(owner *providers.Owner, w, have *providers.Resource, snap *prov
 	case have.Gone != "":
 		return missing(owner, w, have, snap, oneLine(have.Gone))
 	default:
-		return compareFields(owner, w, have, snap)
+		return compareFields(owner, w, have, snap, opt)
 	}
 }
 
@@ -123,8 +123,10 @@ func missing(owner *providers.Owner, w, have *providers.Resource, snap *provider
 	return decided(v, w)
 }
 
-// compareFields compares what exists, field by field.
-func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot) verdict {
+// compareFields compares what exists, field by field. A field that is absent
+// from a resource within its creation grace is not checked: clouds show new
+// resources before their tags and attachments.
+func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot, opt Options) verdict {
 	var (
 		v     = verdict{ref: refOf(snap.Scope.Provider, w, have)}
 		out   fieldDiffs
@@ -141,6 +143,10 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 		seen, ok := have.Fields[path]
 		if !ok && !have.Closes(path) {
 			gaps.add(path, "not reported for this resource")
+			continue
+		}
+		if !ok && !want.Value.IsAbsent() && ageOf(owner, w, snap, opt) == young {
+			gaps.add(path, young.reason())
 			continue
 		}
 		v.checked++

@@ -65,7 +65,7 @@ func settle(owner *providers.Owner, w *providers.Resource, snap *providers.Snaps
 		return single(owner, snap, w, nil, Unknown, "absent from the snapshot, and could not be read again: "+cause)
 	}
 	if have := c.Resources[w.ID]; have != nil {
-		return compareSeen(owner, w, have, snap)
+		return compareSeen(owner, w, have, snap, opt)
 	}
 	if a := ageOf(owner, w, snap, opt); a != old {
 		return single(owner, snap, w, nil, Unknown, a.reason())

@@ -3,17 +3,24 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	capa "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	capv "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/inventory"
@@ -44,6 +51,7 @@ func TestManagementCluster(t *testing.T) {
 		apply(t.Context(), t, kubeconfig, o)
 	}
 
+	before := revisions(t, c)
 	o := holdfast(t, "report", "--kubeconfig", kubeconfig, "-o", "json")
 	r := o.parse(t)
 	if len(r.Clusters) != 2 {
@@ -58,6 +66,38 @@ func TestManagementCluster(t *testing.T) {
 	aws.tamper(t, "tag changed")
 	plugin(t, kubeconfig, aws)
 	aws.unchanged(t)
+	if diff := cmp.Diff(before, revisions(t, c)); diff != "" {
+		t.Errorf("reporting has written to the API server (-before +after):\n%s", diff)
+	}
+}
+
+// revisions gives the revision of every object of the kinds that are read, and
+// of those that a careless reader leaves behind: events and config maps.
+func revisions(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&clusterv1.ClusterList{}, &clusterv1.MachineList{}, &clusterv1.MachineSetList{}, &clusterv1.MachineDeploymentList{},
+		&capa.AWSClusterList{}, &capa.AWSMachineList{}, &capv.VSphereClusterList{}, &capv.VSphereMachineList{}, &capv.VSphereVMList{},
+		&corev1.SecretList{}, &corev1.EventList{}, &corev1.ConfigMapList{}, &corev1.NamespaceList{},
+	} {
+		if err := c.List(t.Context(), list, client.InNamespace("")); err != nil {
+			t.Fatalf("list %T: %v", list, err)
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(client.Object)
+			if object.GetNamespace() != "kube-system" {
+				out[fmt.Sprintf("%T %s/%s", o, object.GetNamespace(), object.GetName())] = object.GetResourceVersion()
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d objects", len(out))
+	}
+	return out
 }
 
 // apply creates an object with its status, by a real kubectl.

@@ -154,3 +154,30 @@ func TestExamplePoliciesFitCatalogs(t *testing.T) {
 		t.Error(p)
 	}
 }
+
+// TestPlatformStopLosesInstanceStore: stopping an instance takes what is on its
+// instance stores, which no API tells of. So no built-in rule repairs in place
+// what would need a stop.
+func TestPlatformStopLosesInstanceStore(t *testing.T) {
+	var findings []detector.Finding
+	for provider, rows := range catalogs() {
+		for _, row := range rows {
+			if row.Mutability != providers.InPlaceDisruptive {
+				continue
+			}
+			findings = append(findings, detector.Finding{Status: detector.Drifted,
+				Resource: detector.ResourceRef{Provider: provider, Kind: row.Kind},
+				Diffs: []detector.Diff{{Path: row.Path, Type: detector.Changed, Mutability: row.Mutability,
+					Want: providers.String("a"), Have: providers.String("b")}}})
+		}
+	}
+	if len(findings) < 5 {
+		t.Fatalf("only %d fields need a stop", len(findings))
+	}
+	for _, d := range policies.Decide(policies.Input{Findings: findings}) {
+		if d.Action == policies.Patch {
+			f := d.Finding
+			t.Errorf("%s %s %s is patched in place by %s, which stops the machine", f.Resource.Provider, f.Resource.Kind, f.Diffs[0].Path, d.Rule.ID)
+		}
+	}
+}

@@ -20,9 +20,17 @@ type seenInstance struct {
 	// ebsRoot is false for instances whose root is an instance store.
 	ebsRoot bool
 	devices []device
-	// disks reports that every volume of the instance was seen.
-	disks bool
+	disks   seenDisks
 }
+
+// seenDisks says which of an instance's disks were seen in full.
+type seenDisks int
+
+const (
+	someDisks seenDisks = iota
+	furtherDisks
+	allDisks
+)
 
 type device struct{ name, volume string }
 

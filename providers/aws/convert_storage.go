@@ -65,6 +65,10 @@ var rootPaths = func() map[string]string {
 var closedDisks = append(closedInstance[:len(closedInstance):len(closedInstance)],
 	"/rootVolume/size", "/rootVolume/type", "/rootVolume/iops", "/rootVolume/encrypted", "/rootVolume/kmsKeyId", "/nonRootVolumes")
 
+// closedFurther is the same for an instance whose root is no volume but an
+// instance store, of which EC2 tells nothing.
+var closedFurther = append(closedInstance[:len(closedInstance):len(closedInstance)], "/nonRootVolumes")
+
 // joinVolumes gives instances the fields of their volumes. A volume that the
 // other read did not have, because it was attached or deleted in between,
 // leaves the instance's disks open: not read is not absent.
@@ -74,11 +78,14 @@ func (c converter) joinVolumes(instances []seenInstance, volumes map[string]*pro
 		if s.Gone != "" || s.Unknown != "" {
 			continue
 		}
-		complete := s.ebsRoot
+		complete := true
 		for _, d := range s.devices {
 			v := volumes[d.volume]
 			if v == nil {
 				complete = false
+			}
+			if v != nil && v.ForeignTo != "" {
+				continue // a CSI volume stands for no disk of the spec's, whatever device it has
 			}
 			if d.name == s.root {
 				s.Fields["/rootVolume/volumeId"] = providers.Field{Value: providers.String(d.volume)}
@@ -89,9 +96,11 @@ func (c converter) joinVolumes(instances []seenInstance, volumes map[string]*pro
 			s.Fields[c.names.text(prefix+"/volumeId")] = providers.Field{Value: providers.String(d.volume)}
 			lend(s.Resource, v, func(f string) string { return c.names.text(prefix + f) })
 		}
-		if complete {
-			s.disks = true
-			s.Closed = closedDisks
+		switch {
+		case complete && s.ebsRoot:
+			s.disks, s.Closed = allDisks, closedDisks
+		case complete:
+			s.disks, s.Closed = furtherDisks, closedFurther
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"strings"
 	"testing"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -97,6 +98,55 @@ func TestDisksThatSayLess(t *testing.T) {
 	}
 	if got := joined(t, running(func(i *ec2types.Instance) { i.RootDeviceType = ec2types.DeviceTypeInstanceStore })); got.Closes("/rootVolume/size") {
 		t.Error("an instance store lacks a root volume")
+	}
+}
+
+// A CSI driver grows its volume in place. It is no disk of the spec's, also at
+// a device that the spec names: the spec's own is absent there.
+func TestPlatformCSIVolumeAtDeclaredDevice(t *testing.T) {
+	for _, size := range []int32{20, 500} {
+		csi := disk("vol-2", size)
+		csi.Tags = []ec2types.Tag{{Key: ptr("ebs.csi.aws.com/cluster"), Value: ptr("true")}}
+		got := joined(t, running(func(i *ec2types.Instance) {
+			i.BlockDeviceMappings = []ec2types.InstanceBlockDeviceMapping{ebs("/dev/sda1", "vol-1"), ebs("/dev/sdb", "vol-2")}
+		}), disk("vol-1", 80), csi)
+		for path := range got.Fields {
+			if strings.HasPrefix(path, "/nonRootVolumes") {
+				t.Errorf("%d GiB: the CSI volume shows as %s", size, path)
+			}
+		}
+		if !got.Closes("/nonRootVolumes/~1dev~1sdb/size") || got.Fields["/rootVolume/size"].Value.IsAbsent() {
+			t.Errorf("%d GiB: the loss of the declared volume goes unnoticed", size)
+		}
+	}
+}
+
+// An instance with an instance store: the local disks are in no answer of EC2,
+// and are neither compared nor absent. A root on one is not compared; EBS
+// volumes beside it are.
+func TestPlatformInstanceStore(t *testing.T) {
+	local := func(i *ec2types.Instance) {
+		i.RootDeviceType = ec2types.DeviceTypeInstanceStore
+		i.BlockDeviceMappings = []ec2types.InstanceBlockDeviceMapping{ebs("/dev/sdb", "vol-2"), {DeviceName: ptr("/dev/sdc")}}
+	}
+	got := joined(t, running(local), disk("vol-2", 20))
+	if n, _ := got.Fields["/nonRootVolumes/~1dev~1sdb/size"].Value.Number(); n != 20 {
+		t.Errorf("the EBS volume shows as %v", fieldsOf(got))
+	}
+	for path, closes := range map[string]bool{
+		"/rootVolume/size": false, "/rootVolume/type": false, "/rootVolume/iops": false, "/rootVolume/kmsKeyId": false,
+		"/nonRootVolumes/~1dev~1sdf/size": true,
+	} {
+		if got.Closes(path) != closes {
+			t.Errorf("%s is closed: %v", path, !closes)
+		}
+	}
+	// Reclaimed with its host: one finding, whatever was on the disks.
+	lost := joined(t, running(local, func(i *ec2types.Instance) {
+		i.State.Name, i.StateReason = ec2types.InstanceStateNameTerminated, &ec2types.StateReason{Code: ptr("Server.InternalError")}
+	}))
+	if lost.Gone != "terminated: Server.InternalError" || lost.Closes("/nonRootVolumes") {
+		t.Errorf("lost: %+v", lost)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -288,6 +289,59 @@ func TestAccountThatChanges(t *testing.T) {
 	}
 	_, err = p.Confirm(t.Context(), scope, []providers.ID{{Kind: providers.KindInstance, Name: "i-1"}})
 	wantScopeError(t, err, providers.ReasonWrongAccount, "999999999999")
+}
+
+// A whole region fails, in each of the ways that regions have failed: nothing
+// of it is absent, every kind has its reason, and the sweep ends.
+func TestPlatformRegionOutage(t *testing.T) {
+	ids := []providers.ID{{Kind: providers.KindInstance, Name: "i-1"}, {Kind: providers.KindVPC, Name: "vpc-1"}, {Kind: providers.KindLoadBalancer, Name: "classic/c1"}}
+	for name, fail := range map[string]func(http.ResponseWriter){
+		"unavailable": func(w http.ResponseWriter) {
+			status, body := refuse("Unavailable", "The service is unavailable.")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		},
+		"internal error": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"gateway page": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "<html>Bad Gateway</html>")
+		},
+		"half an answer": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<DescribeInstancesResponse><reservationSet>") },
+		"an empty body":  func(http.ResponseWriter) {},
+		"another's page": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html><body>Sign in to continue</body></html>") },
+		"another call's": func(w http.ResponseWriter) { _, _ = io.WriteString(w, ec2Answer("DescribeNothing", "", "")) },
+		"hangs up":       func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			aws := newFakeAWS(t)
+			p := provider(t)
+			scope := scopeOf(t, p)
+			aws.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.Header.Get("Authorization"), "/sts/") {
+					aws.ServeHTTP(w, r)
+					return
+				}
+				fail(w)
+			})
+			snap, err := p.Observe(t.Context(), scope)
+			if err == nil {
+				if len(snap.Resources) != 0 {
+					t.Errorf("%d resources of a region that does not answer", len(snap.Resources))
+				}
+				for _, row := range Registration().Catalog {
+					if err, known := snap.Covered(row.Kind, ""); known && err == nil {
+						t.Fatalf("%s was read in full from a region that does not answer", row.Kind)
+					}
+				}
+			}
+			c, err := p.Confirm(t.Context(), scope, ids)
+			for _, id := range ids {
+				if err == nil && c.Unconfirmed[id] == nil {
+					t.Errorf("%s counts as absent", id)
+				}
+			}
+		})
+	}
 }
 
 func TestCancelledContext(t *testing.T) {

@@ -327,7 +327,7 @@ func (o *observation) joinRegistrations() {
 	}
 	type closing struct {
 		vpc   string
-		disks bool
+		disks seenDisks
 	}
 	closed := map[closing][]string{}
 	for i := range o.seenInstances {

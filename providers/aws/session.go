@@ -124,7 +124,7 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	if made.account, err = made.caller(ctx); err != nil {
 		return nil, fmt.Errorf("identify the caller in %s: %w", cfg.Region, err)
 	}
-	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}))
+	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}), demandAnswers)
 	made.ec2 = ec2.NewFromConfig(cfg)
 	made.elb = elasticloadbalancing.NewFromConfig(cfg)
 	made.elbv2 = elasticloadbalancingv2.NewFromConfig(cfg)

@@ -1,12 +1,19 @@
 package aws
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Times that one attempt of one call may take: in all (a page of 1,000
@@ -39,3 +46,57 @@ func (p plainBodies) Do(r *http.Request) (*http.Response, error) {
 }
 
 type plainBody struct{ io.ReadCloser }
+
+// headSize is how much of an answer is looked at: its root element, after an
+// XML declaration and a namespace.
+const headSize = 512
+
+// notAnAnswer is success by its status, from something that is not the service
+// that was asked: a failing front end, a proxy's page.
+type notAnAnswer struct {
+	operation string
+	status    int
+	head      []byte
+}
+
+func (e *notAnAnswer) Error() string {
+	what := "an empty body"
+	if len(e.head) > 0 {
+		what = fmt.Sprintf("%.60q", e.head)
+	}
+	return fmt.Sprintf("status %d with %s is no answer to %s: something other than AWS answered, or AWS is failing", e.status, what, e.operation)
+}
+
+// RetryableError makes the SDK try again.
+func (*notAnAnswer) RetryableError() bool { return true }
+
+// demandAnswers refuses successes that do not hold the operation's answer. The
+// SDK reads an empty body, or any other XML, as a listing of nothing: a region
+// that fails in that way would look as if all in it were gone.
+func demandAnswers(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("HoldfastAnswers", func(
+		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, meta, err := next.HandleDeserialize(ctx, in)
+		response, ok := out.RawResponse.(*smithyhttp.Response)
+		if err != nil || !ok || response.StatusCode < 200 || response.StatusCode >= 300 {
+			return out, meta, err
+		}
+		operation := awsmiddleware.GetOperationName(ctx)
+		body := bufio.NewReaderSize(response.Body, headSize)
+		head, err := body.Peek(headSize)
+		if err != nil && err != io.EOF { //nolint:errorlint // Peek gives the reader's own error
+			return out, meta, fmt.Errorf("read the answer to %s: %w", operation, err)
+		}
+		if !bytes.Contains(head, []byte("<"+operation+"Response")) {
+			return out, meta, &notAnAnswer{operation: operation, status: response.StatusCode, head: bytes.Clone(head)}
+		}
+		response.Body = readCloser{body, response.Body}
+		return out, meta, nil
+	}), middleware.After)
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}

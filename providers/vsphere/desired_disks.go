@@ -40,10 +40,11 @@ func (d *desired) disks() {
 	byPosition := map[string]seenDisk{}
 	var plain []seenDisk
 	for _, s := range have {
-		byPosition[s.position] = s
-		if s.foreign == "" {
-			plain = append(plain, s)
+		if s.foreign != "" {
+			continue // a CSI volume is not the spec's, also in a place of the spec's
 		}
+		byPosition[s.position] = s
+		plain = append(plain, s)
 	}
 	for i, disk := range wanted {
 		var s seenDisk

@@ -53,6 +53,15 @@ func TestWantedDisks(t *testing.T) {
 			have: []have{{key: "2000", position: "scsi0:0", foreign: "csi"}, {key: "2016", position: "scsi1:0"}},
 			want: map[string]string{"/disks/2016/sizeGiB": "40 AtLeast"},
 		},
+		"CSI disk in a data disk's place": {
+			spec: func(m *infrav1.VSphereMachine) {
+				m.Spec.DiskGiB = 40
+				m.Spec.DataDisks = []infrav1.VSphereDisk{{Name: "etcd", SizeGiB: 20}}
+			},
+			template: template("scsi0:0"),
+			have:     []have{{key: "2000", position: "scsi0:0"}, {key: "2001", position: "scsi0:1", foreign: "csi"}},
+			want:     map[string]string{"/disks/2000/sizeGiB": "40 AtLeast", "/disks/etcd/sizeGiB": "20 AtLeast"},
+		},
 		"additional and data disks": {
 			spec: func(m *infrav1.VSphereMachine) {
 				m.Spec.DiskGiB, m.Spec.AdditionalDisksGiB = 40, []int32{50}

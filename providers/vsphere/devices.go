@@ -20,14 +20,29 @@ func (mr *machineReader) hardware(o *object, r *providers.Resource) {
 	}
 	r.Set("/numCPUs", field(providers.Int(hw.NumCPU)))
 	r.Set("/memoryMiB", field(providers.Int(hw.MemoryMB)))
-	if hw.NumCoresPerSocket != nil {
-		r.Set("/coresPerSocket", field(providers.Int(*hw.NumCoresPerSocket)))
+	if cores, known := coresPerSocket(&hw, o.str("runtime.powerState")); known {
+		r.Set("/coresPerSocket", field(providers.Int(cores)))
 	}
 	for _, d := range disksOf(hw.Device) {
 		d.set(r)
 	}
 	mr.adapters(hw.Device, r)
 	pciDevices(hw.Device, r)
+}
+
+// coresPerSocket gives the socket size that the guest sees. Unset means one, as
+// releases before 7.0 U3 leave it out; and while a machine is off whose size
+// vCenter chooses, the number says nothing (VirtualHardware.numCoresPerSocket).
+func coresPerSocket(hw *types.VirtualHardware, power string) (cores int32, known bool) {
+	chosen := hw.AutoCoresPerSocket != nil && *hw.AutoCoresPerSocket
+	switch {
+	case chosen && power != string(types.VirtualMachinePowerStatePoweredOn):
+		return 0, false
+	case hw.NumCoresPerSocket == nil:
+		return 1, true
+	default:
+		return *hw.NumCoresPerSocket, *hw.NumCoresPerSocket > 0
+	}
 }
 
 // disk is one virtual disk.
@@ -37,6 +52,7 @@ type disk struct {
 	bytes    int64
 	foreign  string // who attached it, empty for a plain disk
 	parent   bool   // it is a delta over another disk
+	mode     string // VirtualDiskMode, empty where none is reported
 }
 
 func (d disk) path(part string) string {
@@ -53,6 +69,12 @@ func (d disk) set(r *providers.Resource) {
 	}
 	if d.parent {
 		r.Set(d.path("hasParent"), field(providers.Bool(true)))
+	}
+	switch types.VirtualDiskMode(d.mode) {
+	case types.VirtualDiskModeNonpersistent, types.VirtualDiskModeIndependent_nonpersistent, types.VirtualDiskModeUndoable, types.VirtualDiskModeAppend:
+		// No spec has an opinion on the mode, so it is no drift; but the next
+		// power-off takes what the node has written since.
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the disk at %s is in mode %s: what is written to it can be lost at power-off", d.position, d.mode))
 	}
 }
 
@@ -76,14 +98,34 @@ func disksOf(devices []types.BaseVirtualDevice) []disk {
 		if backing, ok := v.Backing.(types.BaseVirtualDeviceFileBackingInfo); ok {
 			file = backing.GetVirtualDeviceFileBackingInfo().FileName
 		}
-		if backing, ok := v.Backing.(*types.VirtualDiskFlatVer2BackingInfo); ok {
-			d.parent = backing.Parent != nil
-		}
+		d.mode, d.parent = backingOf(v.Backing)
 		d.foreign = diskOwner(v, file)
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b disk) int { return int(a.key) - int(b.key) })
 	return out
+}
+
+// backingOf gives the mode of a disk and whether it is a delta. Which type of
+// backing a linked clone has depends on its datastore: VMFS 6 makes SEsparse
+// ones (VirtualDiskSeSparseBackingInfo).
+func backingOf(backing types.BaseVirtualDeviceBackingInfo) (mode string, parent bool) {
+	switch b := backing.(type) {
+	case *types.VirtualDiskFlatVer2BackingInfo:
+		return b.DiskMode, b.Parent != nil
+	case *types.VirtualDiskSeSparseBackingInfo:
+		return b.DiskMode, b.Parent != nil
+	case *types.VirtualDiskSparseVer2BackingInfo:
+		return b.DiskMode, b.Parent != nil
+	case *types.VirtualDiskRawDiskMappingVer1BackingInfo:
+		return b.DiskMode, b.Parent != nil
+	case *types.VirtualDiskFlatVer1BackingInfo:
+		return b.DiskMode, b.Parent != nil
+	case *types.VirtualDiskSparseVer1BackingInfo:
+		return b.DiskMode, b.Parent != nil
+	default:
+		return "", false
+	}
 }
 
 // diskOwner recognises what the CSI driver attaches: first-class disks have an

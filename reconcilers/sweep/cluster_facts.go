@@ -3,8 +3,10 @@ package sweep
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -36,7 +38,7 @@ func clusterFacts(c *inventory.Cluster, owners map[*inventory.Owner]policies.Own
 		f.Pools[o.Pool] = pool
 		zone := f.Zones[o.Zone]
 		zone.Machines++
-		if owners[o].Ready.False() {
+		if owners[o].Ready.False() || unreachable(o.Machine) {
 			zone.Unhealthy++
 		}
 		f.Zones[o.Zone] = zone
@@ -100,7 +102,7 @@ func inFlight(ref detector.ClusterRef, c *inventory.Cluster) []policies.InFlight
 		switch {
 		case !o.Machine.DeletionTimestamp.IsZero():
 			by = "deletion of Machine " + o.Machine.Name
-		case condition(o.Machine.Status.Conditions, "OwnerRemediated") == metav1.ConditionFalse:
+		case remediating(o.Machine):
 			by = "MachineHealthCheck"
 		default:
 			continue
@@ -113,11 +115,9 @@ func inFlight(ref detector.ClusterRef, c *inventory.Cluster) []policies.InFlight
 	return out
 }
 
-func condition(conditions []metav1.Condition, kind string) metav1.ConditionStatus {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return conditions[i].Status
-		}
-	}
-	return metav1.ConditionUnknown
+// remediating reports a machine that a MachineHealthCheck has handed to its
+// owner, in the words of either contract.
+func remediating(m *clusterv1.Machine) bool {
+	return meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) ||
+		deprecatedCondition(m, clusterv1.MachineOwnerRemediatedV1Beta1Condition) == corev1.ConditionFalse
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -192,14 +193,39 @@ func ready(m *clusterv1.Machine) policies.Fact {
 			return policies.If(cond.Status == metav1.ConditionTrue, "Machine condition "+kind)
 		}
 	}
+	switch deprecatedCondition(m, clusterv1.MachineNodeHealthyV1Beta1Condition) {
+	case corev1.ConditionTrue:
+		return policies.Yes("Machine condition NodeHealthy")
+	case corev1.ConditionFalse:
+		return policies.No()
+	default:
+		return policies.Fact{}
+	}
+}
+
+// unreachable reports a node of which Cluster API says that it cannot tell: the
+// node is cut off, whatever the cloud says of its machine. Conditions that are
+// not there at all say nothing.
+func unreachable(m *clusterv1.Machine) bool {
+	if ready(m).Known() {
+		return false
+	}
+	return meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineReadyCondition) != nil ||
+		meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineNodeHealthyCondition) != nil ||
+		deprecatedCondition(m, clusterv1.MachineNodeHealthyV1Beta1Condition) != ""
+}
+
+// deprecatedCondition gives the status of a condition that a Cluster API of
+// contract v1beta1 set, empty if it is not there.
+func deprecatedCondition(m *clusterv1.Machine, kind clusterv1.ConditionType) corev1.ConditionStatus {
 	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil {
-		for _, cond := range d.V1Beta1.Conditions {
-			if cond.Type == clusterv1.MachineNodeHealthyV1Beta1Condition {
-				return policies.If(string(cond.Status) == string(metav1.ConditionTrue), "Machine condition NodeHealthy")
+		for i := range d.V1Beta1.Conditions {
+			if d.V1Beta1.Conditions[i].Type == kind {
+				return d.V1Beta1.Conditions[i].Status
 			}
 		}
 	}
-	return policies.Fact{}
+	return ""
 }
 
 func value(n *int32) int {

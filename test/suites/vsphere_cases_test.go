@@ -132,6 +132,18 @@ func TestC40TagCategory(t *testing.T) {
 // A template that cannot be found now is a warning: the machines run.
 func TestC41TemplateGone(t *testing.T) { playCase(t, "C41") }
 
+// Without an opinion in the spec any number of cores per socket will do,
+// vCenter's default among them; with one it counts.
+func TestPlatformCoresPerSocket(t *testing.T) { playCase(t, "CoresPerSocket") }
+
+// A CSI driver grows its volumes in place, and takes any free place for them:
+// neither is the spec's, nor does a volume stand for a disk of the spec's.
+func TestPlatformCSIVolumeGrows(t *testing.T) { playCase(t, "CSIGrowth") }
+
+// No spec says anything of disk modes. One that discards writes is remarked
+// upon, and none is drift.
+func TestPlatformIndependentDisks(t *testing.T) { playCase(t, "DiskModes") }
+
 // A machine that is destroyed while the inventory is listed aborts the listing:
 // it starts again, and a listing that keeps breaking off proves no absence.
 func TestC44ListingAborted(t *testing.T) {

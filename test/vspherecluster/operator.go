@@ -131,6 +131,13 @@ func (m *machine) notChecked() Finding {
 	return f
 }
 
+// warned is the finding of a machine in sync about which something is remarked.
+func (m *machine) warned() Finding {
+	f := m.drift()
+	f.Status, f.Warnings = detector.InSync, 1
+	return f
+}
+
 // found is the damage of one tamper with one finding.
 func found(undo func(context.Context) error, findings ...Finding) *Damage {
 	return &Damage{Findings: findings, Undo: undo}

@@ -16,7 +16,8 @@ type Tamper struct {
 	Name string
 	// Row is the row of the drift catalog that it exercises.
 	Row string
-	// Cases are the public reports that it plays again, such as C34.
+	// Cases are what it plays again: public reports, such as C34, or a word of a
+	// platform's own documentation.
 	Cases []string
 	// Do does it.
 	Do func(context.Context, *Environment) (*Damage, error)

@@ -59,7 +59,55 @@ func diskTampers() []Tamper {
 		}),
 		on("general", "disk grown", row, func(ctx context.Context, m *machine) (*Damage, error) {
 			return found(nil), m.grow(ctx, 80)
-		}),
+		}).playing("CSIGrowth"),
+		on("general", "CSI volume grown in place", row, func(ctx context.Context, m *machine) (*Damage, error) {
+			disks, err := m.disks(ctx)
+			if err != nil {
+				return nil, err
+			}
+			volume := m.newDisk("pvc-grown", 1, disks[0].ControllerKey, 5)
+			volume.VDiskId = &types.ID{Id: "0a4a5b6c-1111-2222-3333-444455557777"}
+			if err := m.device(ctx, opAdd, create, volume); err != nil {
+				return nil, err
+			}
+			if disks, err = m.disks(ctx); err != nil {
+				return nil, err
+			}
+			grown := disks[len(disks)-1]
+			resize(grown, 500)
+			return found(func(ctx context.Context) error { return m.device(ctx, opRemove, "", grown) }), m.device(ctx, opEdit, "", grown)
+		}).playing("CSIGrowth"),
+		on("", "CSI volume in the place of a lost data disk", row, func(ctx context.Context, m *machine) (*Damage, error) {
+			disks, err := m.disks(ctx)
+			if err != nil {
+				return nil, err
+			}
+			etcd := *disks[1]
+			if err := m.device(ctx, opRemove, "", &etcd); err != nil {
+				return nil, err
+			}
+			volume := m.newDisk("pvc-squatter", *etcd.UnitNumber, etcd.ControllerKey, 100)
+			volume.VDiskId = &types.ID{Id: "0a4a5b6c-1111-2222-3333-444455558888"}
+			if err := m.device(ctx, opAdd, create, volume); err != nil {
+				return nil, err
+			}
+			if disks, err = m.disks(ctx); err != nil {
+				return nil, err
+			}
+			squatter := disks[1]
+			return found(func(ctx context.Context) error {
+				if err := m.device(ctx, opRemove, "", squatter); err != nil {
+					return err
+				}
+				return m.device(ctx, opAdd, "", &etcd)
+			}, m.drift(removed("/disks/etcd/sizeGiB", "20"))), nil
+		}).playing("CSIGrowth"),
+		on("general", "disk made independent", row, func(ctx context.Context, m *machine) (*Damage, error) {
+			return m.diskMode(ctx, types.VirtualDiskModeIndependent_persistent)
+		}).playing("DiskModes"),
+		on("general", "disk that discards its writes", row, func(ctx context.Context, m *machine) (*Damage, error) {
+			return m.diskMode(ctx, types.VirtualDiskModeIndependent_nonpersistent, m.warned())
+		}).playing("DiskModes"),
 		on("general", "CSI volume attached", row, func(ctx context.Context, m *machine) (*Damage, error) {
 			disks, err := m.disks(ctx)
 			if err != nil {
@@ -99,6 +147,19 @@ func (m *machine) grow(ctx context.Context, gib int32) error {
 	}
 	resize(disks[0], gib)
 	return m.device(ctx, opEdit, "", disks[0])
+}
+
+// diskMode puts the first disk in another mode, and back.
+func (m *machine) diskMode(ctx context.Context, mode types.VirtualDiskMode, says ...Finding) (*Damage, error) {
+	set := func(ctx context.Context, mode types.VirtualDiskMode) error {
+		disks, err := m.disks(ctx)
+		if err != nil {
+			return err
+		}
+		disks[0].Backing.(*types.VirtualDiskFlatVer2BackingInfo).DiskMode = string(mode)
+		return m.device(ctx, opEdit, "", disks[0])
+	}
+	return found(func(ctx context.Context) error { return set(ctx, types.VirtualDiskModePersistent) }, says...), set(ctx, mode)
 }
 
 func networkTampers() []Tamper {

@@ -23,21 +23,21 @@ const (
 	exitBadPolicy = 4
 )
 
-// exitStatus is an error that carries the process's exit code. A nil Err says
+// statusError is an error that carries the process's exit code. A nil Err says
 // that everything was said already.
-type exitStatus struct {
+type statusError struct {
 	code int
 	err  error
 }
 
-func (e *exitStatus) Error() string {
+func (e *statusError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit status %d", e.code)
 	}
 	return e.err.Error()
 }
 
-func (e *exitStatus) Unwrap() error { return e.err }
+func (e *statusError) Unwrap() error { return e.err }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var status *exitStatus
+	var status *statusError
 	switch {
 	case err == nil:
 		return exitOK

@@ -192,8 +192,8 @@ func ready(m *clusterv1.Machine) policies.Fact {
 			return policies.If(cond.Status == metav1.ConditionTrue, "Machine condition "+kind)
 		}
 	}
-	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil {
-		for _, cond := range d.V1Beta1.Conditions {
+	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil { //nolint:staticcheck // an older Cluster API writes nothing else
+		for _, cond := range d.V1Beta1.Conditions { //nolint:staticcheck // as above
 			if cond.Type == clusterv1.MachineNodeHealthyV1Beta1Condition {
 				return policies.If(string(cond.Status) == string(metav1.ConditionTrue), "Machine condition NodeHealthy")
 			}

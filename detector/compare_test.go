@@ -276,7 +276,7 @@ func TestCompareResources(t *testing.T) {
 		},
 		"reason is one line": {
 			reason: "errors of cloud clients have several",
-			want:   want("i-1"), snap: uncovered(snapshot(), "Instance", errLines{}),
+			want:   want("i-1"), snap: uncovered(snapshot(), "Instance", linesError{}),
 			lines: []line{{Status: notChecked}}, says: "first second",
 		},
 	}
@@ -301,9 +301,9 @@ func TestCompareResources(t *testing.T) {
 	}
 }
 
-type errLines struct{}
+type linesError struct{}
 
-func (errLines) Error() string { return "first\n\tsecond" }
+func (linesError) Error() string { return "first\n\tsecond" }
 
 // A part of a kind that was not read leaves its own fields unchecked, and the
 // rest is compared all the same.

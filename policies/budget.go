@@ -20,27 +20,32 @@ func minHealthyGate(r *run, c *candidate) (Block, bool) {
 	if !known || pool.Desired <= 0 {
 		return blocked("it is not known how many machines of %s are ready", f.Pool)
 	}
-	ready := pool.Ready
+	ready := pool.Ready - r.leaving(c)
 	if !c.owner.Ready.False() {
 		ready--
-	}
-	// Machines chosen in this run are still counted as ready by the facts.
-	gone := map[providers.OwnerRef]bool{}
-	for _, t := range r.taken {
-		if t.disruptive && t.ready && t.Cluster == f.Cluster && t.Pool == f.Pool && !sameOwner(t.Owner, f.Owner) &&
-			!gone[t.Owner] && (c.Mode != ModeEnforce || t.mode == ModeEnforce) {
-			gone[t.Owner] = true
-			ready--
-		}
 	}
 	others := pool.Desired - 1
 	for _, m := range c.effective.safety.minHealthy {
 		if need := m.of(others); ready < need {
 			return blocked("%d of the %d other machines of %s are ready, fewer than %s (%d), by the policy at %s",
-				max(ready, 0), others, f.Pool, m.IntOrString.String(), need, m.Position)
+				max(ready, 0), others, f.Pool, m.String(), need, m.Position)
 		}
 	}
 	return open, false
+}
+
+// leaving counts the other ready machines of the candidate's pool that this
+// run has chosen to disrupt: the facts still count them as ready.
+func (r *run) leaving(c *candidate) int {
+	f := &c.Finding
+	owners := map[providers.OwnerRef]bool{}
+	for _, t := range r.taken {
+		if t.disruptive && t.ready && t.Cluster == f.Cluster && t.Pool == f.Pool && !sameOwner(t.Owner, f.Owner) &&
+			(c.Mode != ModeEnforce || t.mode == ModeEnforce) {
+			owners[t.Owner] = true
+		}
+	}
+	return len(owners)
 }
 
 // of gives the minimum among n others; a percentage is rounded up, and a

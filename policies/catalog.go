@@ -106,6 +106,11 @@ func (c *catalog) checkTarget(provider, kind string, paths []pathPattern, at fun
 		return Problems{{Position: at("target.kind"), Code: "UnknownKind",
 			Message: fmt.Sprintf("no resource kind is called %q%s", kind, ofProvider(provider)), Hint: hint}}
 	}
+	return c.checkPaths(provider, kind, paths, at)
+}
+
+// checkPaths says which well-formed paths name no field.
+func (c *catalog) checkPaths(provider, kind string, paths []pathPattern, at func(part string) Position) Problems {
 	var out Problems
 	rows := c.of(provider, kind)
 	for i, p := range paths {

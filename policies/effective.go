@@ -213,8 +213,7 @@ func (e *Effective) mergeSafety(ordered []*policy) {
 	e.safety = safety{controlPlane: v1alpha1.ControlPlaneObserve}
 	set := map[string]level{}
 	for _, p := range ordered {
-		s := p.spec.Safety
-		if s == nil {
+		if p.spec.Safety == nil {
 			continue
 		}
 		// take says whether the value counts: it is the first, it replaces a
@@ -228,29 +227,35 @@ func (e *Effective) mergeSafety(ordered []*policy) {
 			e.origins["safety."+name] = p.origin(p.at("safety." + name))
 			return true
 		}
-		if s.MaxDriftRatio != nil {
-			if x, _ := parsePercent(string(*s.MaxDriftRatio)); take("maxDriftRatio", x < e.safety.maxDriftRatio) {
-				e.safety.maxDriftRatio = x
-			}
+		e.tightenSafety(p, take)
+	}
+}
+
+// tightenSafety takes over those of the policy's values that count.
+func (e *Effective) tightenSafety(p *policy, take func(name string, stricter bool) bool) {
+	s := p.spec.Safety
+	if s.MaxDriftRatio != nil {
+		if x, _ := parsePercent(string(*s.MaxDriftRatio)); take("maxDriftRatio", x < e.safety.maxDriftRatio) {
+			e.safety.maxDriftRatio = x
 		}
-		if s.MaxUnhealthyZone != nil {
-			if x, _ := parsePercent(string(*s.MaxUnhealthyZone)); take("maxUnhealthyZone", x < e.safety.maxUnhealthyZone) {
-				e.safety.maxUnhealthyZone = x
-			}
+	}
+	if s.MaxUnhealthyZone != nil {
+		if x, _ := parsePercent(string(*s.MaxUnhealthyZone)); take("maxUnhealthyZone", x < e.safety.maxUnhealthyZone) {
+			e.safety.maxUnhealthyZone = x
 		}
-		if s.MaxSnapshotAge != nil && take("maxSnapshotAge", s.MaxSnapshotAge.Duration < e.safety.maxSnapshotAge) {
-			e.safety.maxSnapshotAge = s.MaxSnapshotAge.Duration
-		}
-		if s.MinHealthy != nil {
-			e.safety.minHealthy = slices.DeleteFunc(e.safety.minHealthy, func(m minimum) bool {
-				return m.level == levelBuiltin && p.level != levelBuiltin
-			})
-			e.safety.minHealthy = append(e.safety.minHealthy,
-				minimum{IntOrString: *s.MinHealthy, level: p.level, Origin: p.origin(p.at("safety.minHealthy"))})
-		}
-		if s.ControlPlane != "" && take("controlPlane", s.ControlPlane == v1alpha1.ControlPlaneObserve) {
-			e.safety.controlPlane = s.ControlPlane
-		}
+	}
+	if s.MaxSnapshotAge != nil && take("maxSnapshotAge", s.MaxSnapshotAge.Duration < e.safety.maxSnapshotAge) {
+		e.safety.maxSnapshotAge = s.MaxSnapshotAge.Duration
+	}
+	if s.ControlPlane != "" && take("controlPlane", s.ControlPlane == v1alpha1.ControlPlaneObserve) {
+		e.safety.controlPlane = s.ControlPlane
+	}
+	if s.MinHealthy != nil {
+		e.safety.minHealthy = slices.DeleteFunc(e.safety.minHealthy, func(m minimum) bool {
+			return m.level == levelBuiltin && p.level != levelBuiltin
+		})
+		e.safety.minHealthy = append(e.safety.minHealthy,
+			minimum{IntOrString: *s.MinHealthy, level: p.level, Origin: p.origin(p.at("safety.minHealthy"))})
 	}
 }
 

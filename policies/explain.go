@@ -36,7 +36,7 @@ func (e *Effective) Explain() []Explained {
 	x.add("safety.maxUnhealthyZone", fmt.Sprintf("%d%%", s.maxUnhealthyZone))
 	x.add("safety.maxSnapshotAge", duration(&metav1.Duration{Duration: s.maxSnapshotAge}))
 	for _, m := range s.minHealthy {
-		x.out = append(x.out, Explained{"safety.minHealthy", m.IntOrString.String(), m.Origin})
+		x.out = append(x.out, Explained{"safety.minHealthy", m.String(), m.Origin})
 	}
 	x.add("safety.controlPlane", string(s.controlPlane))
 	for i, b := range e.budgets {

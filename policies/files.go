@@ -83,12 +83,12 @@ func (r *fileReader) readFile(name string) {
 		}
 		return
 	}
-	f, err := os.Open(name) //nolint:gosec // the user names the file
+	f, err := os.Open(name)
 	if err != nil {
 		r.unreadable(name, err)
 		return
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	// One byte above the limit is enough for the loader to say so.
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {

@@ -256,7 +256,7 @@ func TestC67LastGoodStays(t *testing.T) {
 }
 
 func TestAliasBombs(t *testing.T) {
-	lists := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	lists := "a0: &a0 [" + strings.TrimSuffix(strings.Repeat("x, ", 10), ", ") + "]\n"
 	merges := "m0: &m0 {k0: v}\n"
 	for i := 1; i < 9; i++ {
 		p, n := string(rune('0'+i-1)), string(rune('0'+i))

@@ -32,10 +32,10 @@ func randomInput(t testing.TB, rng *rand.Rand, wild bool) Input {
 		Clusters: map[detector.ClusterRef]ClusterFacts{}, Owners: map[providers.OwnerRef]OwnerFacts{},
 		InFlight: []InFlight{}, History: map[string]History{}}
 	fact := func() Fact {
-		switch n := rng.IntN(40); {
-		case n == 0:
+		switch rng.IntN(40) {
+		case 0:
 			return Yes("x")
-		case n == 1:
+		case 1:
 			return Fact{}
 		default:
 			return No()
@@ -238,7 +238,7 @@ func checkChosen(t *testing.T, seed uint64, in *Input, ref detector.ClusterRef, 
 		}
 		for _, m := range effective.safety.minHealthy {
 			if len(seen) > 0 && ready < m.of(p.Desired-1) {
-				t.Errorf("seed %d: %d of %d machines of %s left ready, %s wanted", seed, ready, p.Desired, pool, m.IntOrString.String())
+				t.Errorf("seed %d: %d of %d machines of %s left ready, %s wanted", seed, ready, p.Desired, pool, m.String())
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (c *candidate) fill(v verdict, mode Mode, modeFrom string) {
 	case v.ignore != nil:
 		c.Ignored = &Ignored{By: v.ignore.Owner, Reason: v.ignore.Reason, ExpiresAt: v.ignore.expires, Position: v.ignore.Position}
 		if c.Ignored.By == "" {
-			c.Ignored.By = v.ignore.Position.String()
+			c.Ignored.By = v.ignore.String()
 		}
 	case v.annotation != "":
 		c.Ignored = &Ignored{By: v.annotation, Reason: v.reason}

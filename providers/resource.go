@@ -186,7 +186,7 @@ func (s *Snapshot) OfKind(kind string) []*Resource {
 // Covered says whether a part of the scope was read in full: the most specific
 // coverage entry for the kind and path decides. known is false when nothing
 // was said about the kind.
-func (s *Snapshot) Covered(kind, path string) (err error, known bool) { //nolint:revive // the error is the answer, not a failure
+func (s *Snapshot) Covered(kind, path string) (err error, known bool) {
 	err, known = s.Coverage[kind]
 	if err != nil || path == "" {
 		return err, known

@@ -68,14 +68,6 @@ type line struct {
 // does not depend on the environment, so that output is the same everywhere.
 var cells = &runewidth.Condition{StrictEmojiNeutral: true}
 
-func widthOf(spans []span) int {
-	n := 0
-	for _, s := range spans {
-		n += cells.StringWidth(s.text)
-	}
-	return n
-}
-
 // cell is one character with the marks on it.
 type cell struct {
 	text  string

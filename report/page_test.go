@@ -191,12 +191,11 @@ func TestPageContrast(t *testing.T) {
 		for _, m := range variable.FindAllStringSubmatch(css, -1) {
 			colors[m[1]] = m[2]
 		}
-		pairs := map[string][]string{}
-		for _, background := range []string{"bg", "card", "code", "want-bg", "have-bg"} {
-			pairs["ink"] = append(pairs["ink"], background)
+		pairs := map[string][]string{
+			"ink":    {"bg", "card", "code", "want-bg", "have-bg"},
+			"soft":   {"bg", "card", "want-bg", "have-bg"},
+			"accent": {"card", "bg"},
 		}
-		pairs["soft"] = []string{"bg", "card", "want-bg", "have-bg"}
-		pairs["accent"] = []string{"card", "bg"}
 		for _, word := range []string{"critical", "high", "medium", "low", "info", "ok"} {
 			pairs[word] = []string{word + "-bg", "card"}
 		}

@@ -91,7 +91,7 @@ func (f *demoFlags) run(ctx context.Context, out io.Writer, color report.ColorWh
 		}
 	}
 	s.title("$ holdfast report --objects objects/")
-	if _, err := f.report(ctx, out, s.style, objects, []report.Output{{Format: "table"}}); err != nil {
+	if err := f.report(ctx, out, s.style, objects, []report.Output{{Format: "table"}}); err != nil {
 		return err
 	}
 	if err := s.happen(ctx, clouds); err != nil {
@@ -107,30 +107,30 @@ func (f *demoFlags) run(ctx context.Context, out io.Writer, color report.ColorWh
 		outputs = append(outputs, report.Output{Format: "json", File: filepath.Join(dir, "report.json")})
 	}
 	s.title(command)
-	if _, err := f.report(ctx, out, s.style, objects, outputs); err != nil {
+	if err := f.report(ctx, out, s.style, objects, outputs); err != nil {
 		return err
 	}
 	return s.end(clouds, f.html)
 }
 
 // report is `holdfast report` on the demo's objects.
-func (f *demoFlags) report(ctx context.Context, out io.Writer, style report.Style, objects string, outputs []report.Output) (*report.Report, error) {
+func (f *demoFlags) report(ctx context.Context, out io.Writer, style report.Style, objects string, outputs []report.Output) error {
 	cmd := newReportCommand()
 	cmd.SetContext(ctx)
 	cmd.SetOut(out)
 	flags := reportFlagsOf(objects)
 	s, err := flags.parse()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.policies, err = loadPolicies(cmd, nil); err != nil {
-		return nil, err
+		return err
 	}
 	r, err := flags.scan(ctx, cmd, s, func(string) {})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return r, report.Write(r, outputs, out, style)
+	return report.Write(r, outputs, out, style)
 }
 
 // story writes what happens between the reports.

@@ -28,21 +28,21 @@ const (
 	exitBadPolicy = 4
 )
 
-// exitStatus is an error that carries the process's exit code. A nil Err says
+// statusError is an error that carries the process's exit code. A nil Err says
 // that everything was said already.
-type exitStatus struct {
+type statusError struct {
 	code int
 	err  error
 }
 
-func (e *exitStatus) Error() string {
+func (e *statusError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit status %d", e.code)
 	}
 	return e.err.Error()
 }
 
-func (e *exitStatus) Unwrap() error { return e.err }
+func (e *statusError) Unwrap() error { return e.err }
 
 // gcPercent trades processor for memory: a sweep holds one large snapshot, of
 // which the usual 100 would let as much again stand as garbage.
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var status *exitStatus
+	var status *statusError
 	switch {
 	case err == nil:
 		return exitOK

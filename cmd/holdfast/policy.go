@@ -73,14 +73,14 @@ given with --labels.`,
 func (f *explainFlags) run(cmd *cobra.Command, cluster string) error {
 	namespace, name, ok := strings.Cut(cluster, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return &exitStatus{code: exitError, err: fmt.Errorf("cluster %q: write NAMESPACE/NAME", cluster)}
+		return &statusError{code: exitError, err: fmt.Errorf("cluster %q: write NAMESPACE/NAME", cluster)}
 	}
 	if f.output != "text" && f.output != "json" {
-		return &exitStatus{code: exitError, err: fmt.Errorf("--output %q: known are text, json", f.output)}
+		return &statusError{code: exitError, err: fmt.Errorf("--output %q: known are text, json", f.output)}
 	}
 	set, problems := policies.Load(policyOptions(), f.policies...)
 	if err := problems.Err(); err != nil {
-		return &exitStatus{code: exitBadPolicy, err: err}
+		return &statusError{code: exitBadPolicy, err: err}
 	}
 	for _, p := range problems {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), legible(p.String()))
@@ -103,13 +103,13 @@ func explainText(w io.Writer, e *policies.Effective) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, err := fmt.Fprintf(t, "Policies for cluster %s, the weakest first:\n", e.Cluster)
 	for _, o := range e.Applied() {
-		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(o.Policy), o.Level, oneLine(o.Position.String()))
+		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(o.Policy), o.Level, oneLine(o.String()))
 		err = errors.Join(err, writeErr)
 	}
 	_, writeErr := fmt.Fprintln(t)
 	err = errors.Join(err, writeErr)
 	for _, x := range e.Explain() {
-		_, writeErr := fmt.Fprintf(t, "%s\t%s\t%s\n", oneLine(x.Name), oneLine(x.From.Position.String()), oneLine(x.Value))
+		_, writeErr := fmt.Fprintf(t, "%s\t%s\t%s\n", oneLine(x.Name), oneLine(x.From.String()), oneLine(x.Value))
 		err = errors.Join(err, writeErr)
 	}
 	return errors.Join(err, t.Flush())

@@ -52,11 +52,11 @@ func (f *policyTestFlags) run(cmd *cobra.Command, dir string) error {
 	opts.Now = time.Time{} // a case has a time of its own
 	results, err := policytest.Run(dir, opts, f.update)
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &statusError{code: exitError, err: err}
 	}
 	if f.junit != "" {
 		if err := writeJUnit(f.junit, results); err != nil {
-			return &exitStatus{code: exitError, err: err}
+			return &statusError{code: exitError, err: err}
 		}
 	}
 	code, failed := exitOK, 0
@@ -76,7 +76,7 @@ func (f *policyTestFlags) run(cmd *cobra.Command, dir string) error {
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s, %d failed.\n", counted(len(results), "case"), failed)
 	if code != exitOK {
-		return &exitStatus{code: code}
+		return &statusError{code: code}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func statusOf(err error) int {
 func worse(a, b int) int { return max(a, b) }
 
 func writeJUnit(path string, results []policytest.Result) (err error) {
-	file, err := os.Create(path) //nolint:gosec // the user names the file
+	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("--junit: %w", err)
 	}

@@ -46,11 +46,11 @@ Exit status: 0 if the policies can be used, perhaps with warnings, 4 if not.`,
 
 func lint(cmd *cobra.Command, args []string, output string) error {
 	if !slices.Contains(lintFormats, output) {
-		return &exitStatus{code: exitError, err: fmt.Errorf("--output %q: known are %s", output, strings.Join(lintFormats, ", "))}
+		return &statusError{code: exitError, err: fmt.Errorf("--output %q: known are %s", output, strings.Join(lintFormats, ", "))}
 	}
 	problems, err := loadForLint(cmd.InOrStdin(), args)
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &statusError{code: exitError, err: err}
 	}
 	warnings := 0
 	for _, p := range problems {
@@ -71,10 +71,10 @@ func lint(cmd *cobra.Command, args []string, output string) error {
 		err = lintText(cmd, problems, warnings)
 	}
 	if err != nil {
-		return &exitStatus{code: exitError, err: err}
+		return &statusError{code: exitError, err: err}
 	}
 	if problems.Err() != nil {
-		return &exitStatus{code: exitBadPolicy}
+		return &statusError{code: exitBadPolicy}
 	}
 	return nil
 }

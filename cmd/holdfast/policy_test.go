@@ -45,7 +45,7 @@ func runPolicy(t *testing.T, files map[string]string, stdin string, args ...stri
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.Execute()
-	var status *exitStatus
+	var status *statusError
 	switch {
 	case errors.As(err, &status):
 		code = status.code

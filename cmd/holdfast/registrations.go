@@ -11,7 +11,7 @@ import (
 func registrations() []providers.Registration {
 	return []providers.Registration{
 		aws.Registration(),
-		vsphere.Register(),
+		vsphere.Registration(),
 	}
 }
 

@@ -130,7 +130,7 @@ func (f *reportFlags) parse() (s settings, err error) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return s, &exitStatus{code: s.style.Code(report.OutcomeError), err: err}
+		return s, &statusError{code: s.style.Code(report.OutcomeError), err: err}
 	}
 	return s, nil
 }

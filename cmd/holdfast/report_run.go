@@ -29,7 +29,7 @@ func (f *reportFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if s.policies, err = loadPolicies(cmd, f.policies); err != nil {
-		return &exitStatus{code: s.style.Code(report.OutcomeBadPolicy), err: err}
+		return &statusError{code: s.style.Code(report.OutcomeBadPolicy), err: err}
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
@@ -40,10 +40,10 @@ func (f *reportFlags) run(cmd *cobra.Command) error {
 		err = report.Write(r, s.outputs, cmd.OutOrStdout(), report.DetectStyle(fileOf(cmd.OutOrStdout()), s.color, os.Getenv))
 	}
 	if err != nil {
-		return &exitStatus{code: s.style.Code(report.OutcomeError), err: err}
+		return &statusError{code: s.style.Code(report.OutcomeError), err: err}
 	}
 	if code := report.Exit(r, s.failOn, s.style); code != exitOK {
-		return &exitStatus{code: code}
+		return &statusError{code: code}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func runCase(dir string, opts policies.Options, update bool) (failure string, er
 }
 
 func readStrict(file string, into any) error {
-	data, err := os.ReadFile(file) //nolint:gosec // the user names the folder
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func loadPolicies(dir string, opts policies.Options) (*policies.Set, error) {
 		}
 	}
 	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the user names the folder
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case err == nil:
 			sources = append(sources, policies.Source{Name: name, Data: data})
@@ -219,5 +219,5 @@ func writeExpected(file string, got []Expected) error {
 	}{got}); err != nil {
 		return err
 	}
-	return os.WriteFile(file, buf.Bytes(), 0o644) //nolint:gosec // a file for people
+	return os.WriteFile(file, buf.Bytes(), 0o644)
 }

@@ -14,7 +14,7 @@ func managedBy(manager, subnet, fields string) func(*infrav1.AWSCluster) {
 	return func(c *infrav1.AWSCluster) {
 		c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: "Update", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:network":{"f:subnets":{"k:{\"id\":\"` + subnet + `\"}":{` + fields + `}}}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:network":{"f:subnets":{"k:{\"id\":\"` + subnet + `\"}":{` + fields + `}}}}}`),
 		})
 	}
 }

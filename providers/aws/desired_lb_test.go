@@ -62,7 +62,7 @@ func TestLoadBalancerOptions(t *testing.T) {
 		"own groups":     {"nlb", func(s *infrav1.AWSLoadBalancerSpec) { s.AdditionalSecurityGroups = []string{"sg-x"} }, map[string]any{"/securityGroups": []string{"sg-api", "sg-x"}}},
 		"cross zone":     {"nlb", func(s *infrav1.AWSLoadBalancerSpec) { s.CrossZoneLoadBalancing = true }, map[string]any{"/attributes/crossZone": true, "/attributes/idleTimeout": nil}},
 		"application":    {"alb", func(*infrav1.AWSLoadBalancerSpec) {}, map[string]any{"/type": "application", "/attributes/crossZone": nil, "/attributes/idleTimeout": int64(60)}},
-		"health check by lookup": {"nlb", func(s *infrav1.AWSLoadBalancerSpec) {}, map[string]any{
+		"health check by lookup": {"nlb", func(*infrav1.AWSLoadBalancerSpec) {}, map[string]any{
 			"/targetGroups/apiserver-target-x1/port": int64(6443), "/targetGroups/apiserver-target-x1/protocol": "TCP",
 			"/targetGroups/apiserver-target-x1/healthCheck/protocol": "TCP", "/targetGroups/apiserver-target-x1/healthCheck/port": "6443",
 			"/targetGroups/apiserver-target-x1/healthCheck/path": nil, "/targetGroups/apiserver-target-x1/healthCheck/interval": nil,

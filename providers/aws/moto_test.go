@@ -25,9 +25,9 @@ type world struct {
 	elb   *elb.Client
 	elbv2 *elbv2.Client
 
-	vpc, private, public, igw, eigw, nat, table, publicTable, acl string
-	group, instance, stopped, terminated, volume, eni             string
-	classic, network, targetGroup                                 string
+	vpc, private, public, igw, eigw, nat, table, publicTable string
+	group, instance, stopped, terminated, volume             string
+	classic, network, targetGroup                            string
 }
 
 // must keeps the building of a world readable: it fails the test on an error.

@@ -169,8 +169,9 @@ func isDigits(s string) bool {
 
 // isWord reports whether s is letters, digits and dashes only.
 func isWord(s string) bool {
+	letterOrDigit := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-') {
+		if !letterOrDigit(r) && r != '-' {
 			return false
 		}
 	}

@@ -18,26 +18,11 @@ func checkSeen(ctx context.Context, _ Harness, env *Environment, _ *testing.T) (
 		return problems{err.Error()}
 	}
 	for id, r := range s.snap.Resources {
-		say := func(format string, args ...any) {
-			out = append(out, fmt.Sprintf("seen %s: ", id)+fmt.Sprintf(format, args...))
-		}
-		if r == nil {
-			say("nil")
-			continue
-		}
-		if r.ID != id || id.Kind == "" || id.Name == "" {
-			say("stands under that id, and is %s", r.ID)
-		}
 		if _, known := s.snap.Covered(id.Kind, ""); !known {
-			say("coverage says nothing of its kind")
+			out = append(out, fmt.Sprintf("seen %s: coverage says nothing of its kind", id))
 		}
-		if r.Unsettled || r.Unchecked != "" || r.Absent || !r.Since.IsZero() {
-			say("it carries what only wanted resources may: unsettled, unchecked, absent or since")
-		}
-		for path, f := range r.Fields {
-			if problem := badSeenField(path, f); problem != "" {
-				say("%s: %s", path, problem)
-			}
+		for _, problem := range badSeenResource(id, r) {
+			out = append(out, fmt.Sprintf("seen %s: %s", id, problem))
 		}
 	}
 	for part := range s.snap.Coverage {
@@ -46,6 +31,24 @@ func checkSeen(ctx context.Context, _ Harness, env *Environment, _ *testing.T) (
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+func badSeenResource(id providers.ID, r *providers.Resource) (out problems) {
+	if r == nil {
+		return problems{"nil"}
+	}
+	if r.ID != id || id.Kind == "" || id.Name == "" {
+		out = append(out, fmt.Sprintf("stands under that id, and is %s", r.ID))
+	}
+	if r.Unsettled || r.Unchecked != "" || r.Absent || !r.Since.IsZero() {
+		out = append(out, "it carries what only wanted resources may: unsettled, unchecked, absent or since")
+	}
+	for path, f := range r.Fields {
+		if problem := badSeenField(path, f); problem != "" {
+			out = append(out, path+": "+problem)
+		}
+	}
 	return out
 }
 

@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func ServePage(tb testing.TB, s *Server) func() int {
 }
 
 func serveLocal(s *Server, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+s.options.Credentials[0].AccessKeyID+"/20261130/us-west-2/ec2/aws4_request")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)

@@ -173,7 +173,7 @@ func TestBadRequests(t *testing.T) {
 			out := must(w.Config(region).HTTPClient.(*http.Client).Do(r))(t)
 			defer out.Body.Close()
 			text := string(must(io.ReadAll(out.Body))(t))
-			if out.StatusCode != 400 || !strings.Contains(text, c.want) {
+			if out.StatusCode != http.StatusBadRequest || !strings.Contains(text, c.want) {
 				t.Errorf("%s gives %d %s, want %q in it", c.body, out.StatusCode, text, c.want)
 			}
 		})

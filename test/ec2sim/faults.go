@@ -98,7 +98,7 @@ func (f *Fault) matches(c *call, actionName string) bool {
 	return (f.Service == "" || f.Service == c.service) &&
 		(f.Action == "" || wildcard(f.Action, actionName)) &&
 		(f.Account == "" || f.Account == c.credential.Account) &&
-		(f.Region == "" || f.Region == c.region.name) &&
+		(f.Region == "" || f.Region == c.name) &&
 		(f.Page == 0 || f.Page == c.page)
 }
 

@@ -41,10 +41,11 @@ func TestLifecycle(t *testing.T) {
 	step(0)
 	step(30 * time.Second)
 	step(59 * time.Minute)
+	const pending = "pending pending" // state and reason
 	want := []string{
-		"pending pending", "pending pending", "running",
+		pending, pending, "running",
 		"stopping Client.UserInitiatedShutdown", "stopped Client.UserInitiatedShutdown",
-		"pending pending", "running",
+		pending, "running",
 		"shutting-down Client.UserInitiatedShutdown", "terminated Client.UserInitiatedShutdown", "terminated Client.UserInitiatedShutdown",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

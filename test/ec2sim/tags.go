@@ -46,9 +46,10 @@ func (t *tagSet) appendWire(b []byte, e *encoder) []byte {
 func (t *tagSet) filterValues(filter string, now time.Time) []string {
 	var values []string
 	for _, tag := range t.visible(now) {
-		if filter == "tag-key" {
+		switch filter {
+		case "tag-key":
 			values = append(values, tag.Key)
-		} else if filter == "tag:"+tag.Key {
+		case "tag:" + tag.Key:
 			return []string{tag.Value}
 		}
 	}

@@ -114,7 +114,7 @@ func (c *call) instanceCount() float64 {
 }
 
 func (s *Server) take(c *call, name string, limit rate, tokens float64) bool {
-	key := bucketKey{c.credential.Account, c.region.name, c.service, name}
+	key := bucketKey{c.credential.Account, c.name, c.service, name}
 	b := s.buckets[key]
 	if b == nil {
 		b = &bucket{tokens: limit.burst, filled: c.now}

@@ -36,7 +36,7 @@ func TestFindSaysHowToInstall(t *testing.T) {
 
 func TestStartReportsOutput(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "moto_server")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho no such luck\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho no such luck\nexit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(moto.BinaryVariable, script)

@@ -25,7 +25,7 @@ func TestVSphereContract(t *testing.T) {
 		kinds = append(kinds, kind)
 	}
 	providertest.Run(t, providertest.Harness{
-		Registration: vsphere.Register(),
+		Registration: vsphere.Registration(),
 		New: func(t *testing.T) *providertest.Environment {
 			e := vsphereEnv(t, nil)
 			return &providertest.Environment{

@@ -22,7 +22,7 @@ func TestVSphereFromFiles(t *testing.T) {
 	if err := e.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := inventory.NewKinds(vsphere.Register())
+	kinds, err := inventory.NewKinds(vsphere.Registration())
 	if err != nil {
 		t.Fatal(err)
 	}

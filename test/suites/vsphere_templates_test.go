@@ -71,7 +71,7 @@ func capvTemplates(t *testing.T) []string {
 // Each of CAPV's own cluster templates loads and gives a desired state, and
 // what belongs to its supervisor mode is not compared, by name.
 func TestVSphereUpstreamTemplates(t *testing.T) {
-	kinds, err := inventory.NewKinds(vsphere.Register())
+	kinds, err := inventory.NewKinds(vsphere.Registration())
 	if err != nil {
 		t.Fatal(err)
 	}

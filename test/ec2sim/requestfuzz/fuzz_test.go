@@ -4,6 +4,7 @@
 package requestfuzz_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -31,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 }
 
 func serve(s *ec2sim.Server, body string) int {
-	r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+s.Credentials()[0].AccessKeyID+"/20261130/us-west-2/ec2/aws4_request")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)

@@ -19,9 +19,9 @@ const supervisorGroup = "vmware.infrastructure.cluster.x-k8s.io"
 
 const supervisorReason = "CAPV's supervisor mode is not modelled: the vSphere supervisor's VM operator owns these virtual machines and their wanted state"
 
-// Register gives what this provider offers. It reads VSPHERE_* variables only
+// Registration gives what this provider offers. It reads VSPHERE_* variables only
 // when a provider is made.
-func Register() providers.Registration {
+func Registration() providers.Registration {
 	return providers.Registration{
 		Name:        Name,
 		AddToScheme: addToScheme,

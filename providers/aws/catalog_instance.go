@@ -44,7 +44,7 @@ var catalogInstance = []providers.CatalogRow{
 	instanceRow("/cpuOptions/nestedVirtualization", "AWSMachine spec.cpuOptions.nestedVirtualization", immutable, "enabled; disabled only where the instance shows it", "EC2 API: CpuOptions"),
 	instanceRow("/userData", "the Machine's bootstrap Secret", immutable, "informational after boot: the token in it is renewed, so it is not compared", "EC2 API: ModifyInstanceAttribute, UserData"),
 	instanceRow("/scheduledEvents", "nothing: any event is news", readOnly, "event id; completed ones are left out", "EC2 API: InstanceStatusEvent"),
-	instanceRow("/loadBalancers/NAME", "AWSCluster spec.controlPlaneLoadBalancer, spec.secondaryControlPlaneLoadBalancer", inPlace, "registered in each, for control-plane machines that run", "ELB API: RegisterInstancesWithLoadBalancer; ELBv2 API: RegisterTargets"),
+	instanceRow("/loadBalancers/NAME", "AWSCluster spec.controlPlaneLoadBalancer, spec.secondaryControlPlaneLoadBalancer", inPlace, "registered in each on its own port, for control-plane machines that run", "ELB API: RegisterInstancesWithLoadBalancer; ELBv2 API: RegisterTargets"),
 }
 
 var (

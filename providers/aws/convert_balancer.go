@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -202,16 +203,30 @@ func (c converter) targetGroup(r *providers.Resource, in *elbv2types.TargetGroup
 	c.number(r, path("/healthCheck/unhealthyThreshold"), in.UnhealthyThresholdCount)
 }
 
-// registeredTargets gives the ids of the targets that are in a group and not
-// on their way out of it: a draining target was deregistered.
-func registeredTargets(in []elbv2types.TargetHealthDescription) []string {
-	var out []string
+// registeredTargets gives the targets that are in a group and not on their way
+// out of it, in order: a draining target was deregistered. One that is there on
+// other ports than the group's (where port is not nil) and not on that one gets
+// nothing that is meant for it.
+func registeredTargets(in []elbv2types.TargetHealthDescription, port *int32) []registration {
+	var out []registration
 	for i := range in {
 		d := &in[i]
 		if d.Target == nil || d.TargetHealth != nil && d.TargetHealth.State == elbv2types.TargetHealthStateEnumDraining {
 			continue
 		}
-		out = append(out, deref(d.Target.Id))
+		r := registration{id: deref(d.Target.Id), value: valueRegistered}
+		own := port == nil || d.Target.Port == nil || *d.Target.Port == *port
+		if !own {
+			r.value = providers.String("registered on port " + strconv.Itoa(int(*d.Target.Port)))
+		}
+		at := slices.IndexFunc(out, func(o registration) bool { return o.id == r.id })
+		switch {
+		case at < 0:
+			out = append(out, r)
+		case own:
+			out[at] = r
+		}
 	}
+	slices.SortFunc(out, func(a, b registration) int { return strings.Compare(a.id, b.id) })
 	return out
 }

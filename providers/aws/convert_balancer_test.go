@@ -74,13 +74,34 @@ func TestBalancerAttributes(t *testing.T) {
 }
 
 // A draining target was deregistered; every other state is that of a target
-// that is in.
+// that is in, on the group's port or another.
 func TestRegisteredTargets(t *testing.T) {
-	in := func(id, state string) elbv2types.TargetHealthDescription {
-		return elbv2types.TargetHealthDescription{Target: &elbv2types.TargetDescription{Id: &id}, TargetHealth: &elbv2types.TargetHealth{State: elbv2types.TargetHealthStateEnum(state)}}
+	in := func(id, state string, port ...int32) elbv2types.TargetHealthDescription {
+		d := elbv2types.TargetHealthDescription{Target: &elbv2types.TargetDescription{Id: &id}, TargetHealth: &elbv2types.TargetHealth{State: elbv2types.TargetHealthStateEnum(state)}}
+		if len(port) > 0 {
+			d.Target.Port = &port[0]
+		}
+		return d
 	}
-	got := registeredTargets([]elbv2types.TargetHealthDescription{in("i-1", "healthy"), in("i-2", "draining"), in("i-3", "unhealthy"), in("i-4", "initial"), in("i-5", "unused"), {}})
-	if diff := cmp.Diff([]string{"i-1", "i-3", "i-4", "i-5"}, got); diff != "" {
-		t.Error(diff)
+	seen := []elbv2types.TargetHealthDescription{
+		in("i-5", "unused"), in("i-1", "healthy", 6443), in("i-2", "draining"), in("i-3", "unhealthy", 8080), in("i-4", "initial", 8080), in("i-4", "initial", 6443), {},
+	}
+	tests := map[string]struct {
+		port *int32
+		want []string
+	}{
+		"the group's port": {port: ptr(int32(6443)), want: []string{"i-1 registered", "i-3 registered on port 8080", "i-4 registered", "i-5 registered"}},
+		"any port":         {want: []string{"i-1 registered", "i-3 registered", "i-4 registered", "i-5 registered"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, r := range registeredTargets(seen, tc.port) {
+				got = append(got, r.id+" "+r.value.Text())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -41,8 +41,15 @@ type balancers struct {
 type registrations struct {
 	// names are all of them, also those without targets.
 	names []string
-	// of has the names by instance.
-	of map[string][]string
+	// of has what each instance is registered in.
+	of map[string][]registration
+}
+
+// registration is one instance in one classic load balancer or target group.
+type registration struct {
+	name, id string
+	// value says how: "registered", or on which other port than the group's.
+	value providers.Value
 }
 
 func (b *balancers) resources() []*providers.Resource {

@@ -17,17 +17,18 @@ import (
 func (o *observation) readParts(ctx context.Context, classic, modern []*providers.Resource) {
 	var mu sync.Mutex
 	o.balancers.joined = map[string]*registrations{}
-	note := func(vpc, name string, instances []string) {
+	note := func(vpc, name string, instances []registration) {
 		mu.Lock()
 		defer mu.Unlock()
 		in := o.balancers.joined[vpc]
 		if in == nil {
-			in = &registrations{of: map[string][]string{}}
+			in = &registrations{of: map[string][]registration{}}
 			o.balancers.joined[vpc] = in
 		}
 		in.names = append(in.names, name)
-		for _, id := range instances {
-			in.of[id] = append(in.of[id], name)
+		for _, i := range instances {
+			i.name = name
+			in.of[i.id] = append(in.of[i.id], i)
 		}
 	}
 	names := map[string]string{}
@@ -37,7 +38,11 @@ func (o *observation) readParts(ctx context.Context, classic, modern []*provider
 	var g errgroup.Group
 	g.SetLimit(detailsAtOnce)
 	for _, r := range classic {
-		note(r.Fields["/vpcId"].Value.Text(), r.Name, r.Fields["/targets"].Value.Elements())
+		var instances []registration
+		for _, id := range r.Fields["/targets"].Value.Elements() {
+			instances = append(instances, registration{id: id, value: valueRegistered})
+		}
+		note(r.Fields["/vpcId"].Value.Text(), r.Name, instances)
 		g.Go(func() error { o.readClassic(ctx, r); return nil })
 	}
 	for _, r := range modern {
@@ -68,7 +73,7 @@ func (o *observation) readClassic(ctx context.Context, r *providers.Resource) {
 	}
 }
 
-func (o *observation) readModern(ctx context.Context, r *providers.Resource, names map[string]string, note func(vpc, name string, instances []string)) {
+func (o *observation) readModern(ctx context.Context, r *providers.Resource, names map[string]string, note func(vpc, name string, instances []registration)) {
 	attributes, err := o.elbv2.DescribeLoadBalancerAttributes(ctx, &elbv2.DescribeLoadBalancerAttributesInput{LoadBalancerArn: &r.ID.Name})
 	switch {
 	case gone(r, err):
@@ -100,9 +105,15 @@ func (o *observation) readModern(ctx context.Context, r *providers.Resource, nam
 			o.cover("targets of target group "+deref(group.TargetGroupName), err, partTargets, partRegistrations)
 			continue
 		}
-		ids := registeredTargets(health.TargetHealthDescriptions)
-		targets = append(targets, ids...)
-		note(r.Fields["/vpcId"].Value.Text(), deref(group.TargetGroupName), ids)
+		port := group.Port
+		if len(r.ClusterTags) == 0 {
+			port = nil // whoever brought it may use any
+		}
+		registered := registeredTargets(health.TargetHealthDescriptions, port)
+		for _, i := range registered {
+			targets = append(targets, i.id)
+		}
+		note(r.Fields["/vpcId"].Value.Text(), deref(group.TargetGroupName), registered)
 	}
 	o.set(r, "/targets", targets)
 	r.Closed = append(r.Closed, "/targetGroups")
@@ -143,8 +154,8 @@ func (o *observation) joinRegistrations() {
 		if in == nil || s.Gone != "" || s.Unknown != "" {
 			continue
 		}
-		for _, name := range in.of[s.ID.Name] {
-			s.Fields[o.names.text(providers.Pointer("loadBalancers", name))] = providers.Field{Value: valueRegistered}
+		for _, i := range in.of[s.ID.Name] {
+			s.Fields[o.names.text(providers.Pointer("loadBalancers", i.name))] = providers.Field{Value: i.value}
 		}
 		key := closing{vpc, s.disks}
 		if closed[key] == nil {

@@ -99,6 +99,31 @@ func attachmentTampers() []Tamper {
 				}, nil
 			}),
 		},
+		{
+			Name: "control plane registered on another port", Row: "load balancer registration",
+			NotOnMoto: "moto deregisters a target on all of its ports",
+			Do: onMachine((*Environment).controlPlane, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
+				tg := e.TargetGroups[0]
+				at := func(port int32) []elbv2types.TargetDescription {
+					return []elbv2types.TargetDescription{{Id: aws.String(m.id), Port: aws.Int32(port)}}
+				}
+				move := func(ctx context.Context, from, to int32) error {
+					if _, err := e.ELBV2.RegisterTargets(ctx, &elbv2.RegisterTargetsInput{TargetGroupArn: aws.String(tg.ARN), Targets: at(to)}); err != nil {
+						return fmt.Errorf("register %s on port %d: %w", m.id, to, err)
+					}
+					_, err := e.ELBV2.DeregisterTargets(ctx, &elbv2.DeregisterTargetsInput{TargetGroupArn: aws.String(tg.ARN), Targets: at(from)})
+					return err
+				}
+				if err := move(ctx, tg.Port, tg.Port+1); err != nil {
+					return nil, err
+				}
+				there := fmt.Sprintf("registered on port %d", tg.Port+1)
+				return &Damage{
+					Findings: []Finding{machineDrift(m, changed(providers.Pointer("loadBalancers", tg.Name), "registered", there))},
+					Undo:     func(ctx context.Context) error { return move(ctx, tg.Port+1, tg.Port) },
+				}, nil
+			}),
+		},
 	}
 }
 

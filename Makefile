@@ -14,7 +14,7 @@ help: ## Show this help
 
 .PHONY: build
 build: ## Build bin/holdfast and bin/kubectl-holdfast
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/holdfast ./cmd/holdfast
+	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/holdfast ./cmd/holdfast
 	ln -sfn holdfast bin/kubectl-holdfast
 
 .PHONY: demo

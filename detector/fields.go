@@ -1,7 +1,6 @@
 package detector
 
 import (
-
 	"github.com/holdfast-io/holdfast/providers"
 )
 

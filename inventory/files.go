@@ -54,7 +54,7 @@ func FromFiles(kinds *Kinds, paths []string, stdin io.Reader) (*Set, error) {
 		return nil, errors.Join(l.errs...)
 	}
 	if l.set.Len() == 0 {
-		return nil, fmt.Errorf("no objects in %s: want .yaml, .yml or .json files with Cluster API objects", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("no Cluster API object in %s: want .yaml, .yml or .json files", strings.Join(paths, ", "))
 	}
 	return l.set, nil
 }

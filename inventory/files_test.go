@@ -135,7 +135,7 @@ func TestFromFilesFaults(t *testing.T) {
 		"nothing": {
 			reason: "an empty report would look like all is well",
 			in:     "# empty\n",
-			want:   []string{"no objects in -"},
+			want:   []string{"no Cluster API object in -"},
 		},
 	}
 	for name, tc := range tests {
@@ -180,12 +180,12 @@ func TestFromFilesAccepts(t *testing.T) {
 		"field elsewhere": {
 			reason: "the API server would drop it with a warning, and the user's CIDR would not be",
 			in:     "apiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSCluster\nmetadata: {name: a}\nspec:\n  region: us-west-2\n  vpc:\n    cidrBlock: 10.0.0.0/16\n", objects: 1,
-			problems: []string{"standard input:6 UnknownField: spec.vpc is not a field of infrastructure.cluster.x-k8s.io/v1beta2 AWSCluster and has no effect; did you mean spec.network.vpc?"},
+			problems: []string{"standard input:6 UnknownField: spec.vpc is not a field of infrastructure.cluster.x-k8s.io/v1beta2 AWSCluster, and what it says is not compared; did you mean spec.network.vpc?"},
 		},
 		"misspelled field": {
 			reason: "a near name is offered",
 			in:     "apiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachine\nmetadata: {name: a}\nspec:\n  instancetype: m5.large\n", objects: 1,
-			problems: []string{"standard input:5 UnknownField: spec.instancetype is not a field of infrastructure.cluster.x-k8s.io/v1beta2 AWSMachine and has no effect; did you mean spec.instanceType?"},
+			problems: []string{"standard input:5 UnknownField: spec.instancetype is not a field of infrastructure.cluster.x-k8s.io/v1beta2 AWSMachine, and what it says is not compared; did you mean spec.instanceType?"},
 		},
 	}
 	for name, tc := range tests {

@@ -24,6 +24,14 @@ const pageSize = 500
 // serve is no error.
 func FromCluster(ctx context.Context, kinds *Kinds, c client.Client, namespace string) (*Set, error) {
 	set := newSet()
+	// One question first, so that a server that does not answer, or is no
+	// management cluster, is one error instead of one for each kind.
+	switch _, err := c.RESTMapper().RESTMappings(clusterGK); {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("it does not serve %s: no Cluster API is installed there", clusterGK)
+	case err != nil:
+		return nil, err
+	}
 	var errs []error
 	for _, gk := range kinds.live() {
 		gvk, namespaced, err := kinds.served(c.RESTMapper(), gk)

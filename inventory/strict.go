@@ -141,18 +141,26 @@ func (l *fileLoader) decodeStrict(u *unstructured.Unstructured) strictResult {
 func (l *fileLoader) unknownFields(at Position, node *yaml.Node, u *unstructured.Unstructured) {
 	strict := l.decodeStrict(u)
 	for _, path := range strict.unknown {
-		message := fmt.Sprintf("%s is not a field of %s %s and has no effect", path, u.GetAPIVersion(), u.GetKind())
-		if near := nearField(strict.target, path); near != "" {
-			message += "; did you mean " + near + "?"
-		}
-		l.set.Problems = append(l.set.Problems, Problem{
-			At:      Position{File: at.File, Line: find(node, path).Line},
-			Object:  describe(u),
-			Reason:  "UnknownField",
-			Warning: true,
-			Message: message,
-		})
+		p := l.kinds.unknownField(u, strict.target, path)
+		p.At = Position{File: at.File, Line: find(node, path).Line}
+		l.set.Problems = append(l.set.Problems, p)
 	}
+}
+
+// unknownField makes the problem of a field that a type does not have. In the
+// spec of an owner somebody wanted something that is not compared, and so the
+// report is not complete.
+func (k *Kinds) unknownField(u *unstructured.Unstructured, target reflect.Type, path string) Problem {
+	_, owner := k.owners[u.GroupVersionKind().GroupKind()]
+	compared := owner && strings.HasPrefix(path, "spec.")
+	message := fmt.Sprintf("%s is not a field of %s %s", path, u.GetAPIVersion(), u.GetKind())
+	if compared {
+		message += ", and what it says is not compared"
+	}
+	if near := nearField(target, path); near != "" {
+		message += "; did you mean " + near + "?"
+	}
+	return Problem{Object: describe(u), Reason: "UnknownField", Message: message, Warning: !compared}
 }
 
 // nearField finds the field that a person meant: one of the same name

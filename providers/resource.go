@@ -162,6 +162,9 @@ type Snapshot struct {
 	// Serves are the clusters, as NAMESPACE/NAME, that a snapshot was taken for;
 	// a saved one says so, a live one need not.
 	Serves []string
+	// ConfirmedAbsent are ids that a live read after the snapshot found absent
+	// again. A saved snapshot has them, since a file cannot be asked again.
+	ConfirmedAbsent []ID
 	// Coverage has an entry for each kind that was read, "Instance", and for
 	// parts of a kind that need reads of their own, "VirtualMachine/tags":
 	// nil means complete, an error why it is unknown. A kind without an entry

@@ -30,6 +30,7 @@ type snapshotJSON struct {
 	Scope     Scope          `json:"scope"`
 	TakenAt   time.Time      `json:"takenAt"`
 	Serves    []string       `json:"serves,omitempty"`
+	Absent    []ID           `json:"confirmedAbsent,omitempty"`
 	Coverage  []coverageJSON `json:"coverage"`
 	Resources []resourceJSON `json:"resources"`
 }
@@ -82,7 +83,7 @@ func WriteSnapshots(w io.Writer, snapshots []*Snapshot) error {
 }
 
 func encodeSnapshot(s *Snapshot) snapshotJSON {
-	out := snapshotJSON{Scope: s.Scope, TakenAt: s.TakenAt.UTC(), Serves: s.Serves, Coverage: []coverageJSON{}, Resources: []resourceJSON{}}
+	out := snapshotJSON{Scope: s.Scope, TakenAt: s.TakenAt.UTC(), Serves: s.Serves, Absent: s.ConfirmedAbsent, Coverage: []coverageJSON{}, Resources: []resourceJSON{}}
 	for part, err := range s.Coverage {
 		c := coverageJSON{Part: part}
 		if err != nil {
@@ -182,7 +183,7 @@ func decodeSnapshot(in *snapshotJSON) (*Snapshot, error) {
 		return nil, errors.New("takenAt is missing")
 	}
 	s := &Snapshot{
-		Scope: in.Scope, TakenAt: in.TakenAt.UTC(), Serves: in.Serves,
+		Scope: in.Scope, TakenAt: in.TakenAt.UTC(), Serves: in.Serves, ConfirmedAbsent: in.Absent,
 		Coverage:  make(map[string]error, len(in.Coverage)),
 		Resources: make(map[ID]*Resource, len(in.Resources)),
 	}

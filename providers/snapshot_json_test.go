@@ -34,7 +34,7 @@ func sampleSnapshot() *providers.Snapshot {
 	instance.Set("/egress", providers.Field{Value: providers.Set()})
 	return &providers.Snapshot{
 		Scope:  providers.Scope{Provider: "aws", Account: "1", Region: "r", Identity: "K/n"},
-		Serves: []string{"prod/c1"}, TakenAt: time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC),
+		Serves: []string{"prod/c1"}, ConfirmedAbsent: []providers.ID{{Kind: "Instance", Name: "i-lost"}}, TakenAt: time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC),
 		Coverage: map[string]error{"Instance": nil, "Volume": errors.New("denied\n\"quoted\""), "X": errors.New("")},
 		Resources: map[providers.ID]*providers.Resource{
 			instance.ID: instance,

@@ -18,6 +18,8 @@ type demoFlags struct {
 	html  string
 	color string
 	keep  string
+	// saveSnapshot is where the second report leaves what it saw.
+	saveSnapshot string
 }
 
 func newDemoCommand() *cobra.Command {
@@ -105,12 +107,13 @@ func (f *demoFlags) run(ctx context.Context, out io.Writer, color report.ColorWh
 	}
 	if f.keep != "" {
 		outputs = append(outputs, report.Output{Format: "json", File: filepath.Join(dir, "report.json")})
+		f.saveSnapshot = filepath.Join(dir, "snapshot.json")
 	}
 	s.title(command)
 	if err := f.report(ctx, out, s.style, objects, outputs); err != nil {
 		return err
 	}
-	return s.end(clouds, f.html)
+	return s.end(clouds, f.html, f.keep)
 }
 
 // report is `holdfast report` on the demo's objects.
@@ -119,6 +122,7 @@ func (f *demoFlags) report(ctx context.Context, out io.Writer, style report.Styl
 	cmd.SetContext(ctx)
 	cmd.SetOut(out)
 	flags := reportFlagsOf(objects)
+	flags.saveSnapshot = f.saveSnapshot
 	s, err := flags.parse()
 	if err != nil {
 		return err
@@ -167,7 +171,7 @@ func (s *story) happen(ctx context.Context, clouds []cloud) error {
 }
 
 // end proves from the simulators' logs that the reports changed nothing.
-func (s *story) end(clouds []cloud, html string) error {
+func (s *story) end(clouds []cloud, html, keep string) error {
 	for _, c := range clouds {
 		if n := c.mutations(); n != 0 {
 			return fmt.Errorf("demo: the reports made %d changing calls, and must make none", n)
@@ -177,6 +181,10 @@ func (s *story) end(clouds []cloud, html string) error {
 	s.say("The simulators logged every call: the two reports made no changing one.")
 	if html != "" {
 		s.say("The same findings for the browser, with filters: %s", html)
+	}
+	if keep != "" {
+		s.say("The same report again, from what was kept and without the simulators:")
+		s.say("  holdfast report --objects %s --snapshot %s", filepath.Join(keep, "objects"), filepath.Join(keep, "snapshot.json"))
 	}
 	s.say("Now your own clusters, read-only: holdfast report")
 	return nil

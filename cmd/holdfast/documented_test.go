@@ -105,3 +105,39 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("docs/permissions-aws.json is not what a scan calls (-document +calls):\n%s", d)
 	}
 }
+
+// TestDemo plays the demo and checks that README shows what it prints.
+func TestDemo(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("LC_ALL", "C.UTF-8")
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+		"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED"} {
+		t.Setenv(name, "") // the demo sets them for its process, and this restores them
+	}
+	html := filepath.Join(dir, "demo.html")
+	o := holdfast(t, "demo", "--html", html, "--keep", filepath.Join(dir, "kept"))
+	if o.code != 0 {
+		t.Fatalf("exit %d: %s", o.code, o.stderr)
+	}
+	if info, err := os.Stat(html); err != nil || info.Size() < 10_000 {
+		t.Errorf("no HTML report: %v", err)
+	}
+	for _, say := range []string{"everything that was compared is in sync", "made no changing one", "nothing was changed"} {
+		if !strings.Contains(o.stdout, say) {
+			t.Errorf("the demo does not say %q", say)
+		}
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sample, found := strings.Cut(string(readme), "<!-- a test compares this with what the demo prints -->\n```\n")
+	sample, _, _ = strings.Cut(sample, "```")
+	if !found || !strings.Contains(o.stdout, sample) {
+		t.Errorf("the demo does not print README's sample:\n%s\nbut\n%s", sample, o.stdout)
+	}
+	replayed := holdfast(t, "report", "--objects", filepath.Join(dir, "kept", "objects"), "--snapshot", filepath.Join(dir, "kept", "snapshot.json"))
+	if replayed.code != 1 || !strings.Contains(replayed.stdout, sample) {
+		t.Errorf("the kept snapshot replays to exit %d:\n%s%s", replayed.code, replayed.stdout, replayed.stderr)
+	}
+}

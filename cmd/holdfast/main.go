@@ -26,6 +26,8 @@ const (
 	exitOK        = 0
 	exitError     = 2
 	exitBadPolicy = 4
+	// exitInterrupted is what shells expect of a program that Ctrl-C ended.
+	exitInterrupted = 130
 )
 
 // statusError is an error that carries the process's exit code. A nil Err says
@@ -54,6 +56,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
+	if ctx.Err() != nil && code != exitOK {
+		code = exitInterrupted
+	}
 	stop()
 	os.Exit(code)
 }
@@ -135,13 +140,30 @@ declare, and reports what differs.
   holdfast policy    checks, explains and tests policies`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       buildVersion().Version,
+
+		SuggestionsMinimumDistance: 2,
 		// cobra shows this name in help and completions.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	root.AddCommand(newReportCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
 	callBy(name, root)
 	return root
+}
+
+// knownCommand refuses a misspelled command: help with exit status 0 would read
+// as "in sync" where a script looks at nothing else.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("unknown command %q; %s --help lists them", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		message = fmt.Sprintf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return errors.New(message)
 }
 
 // callBy writes the name that the user called the program by into every

@@ -13,9 +13,7 @@ import (
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
 
-// saveReadings writes what was seen for a later --snapshot. Absences that were
-// confirmed are kept as resources that are gone, since a file cannot be asked
-// again.
+// saveReadings writes what was seen for a later --snapshot.
 func saveReadings(path string, readings []sweep.Reading) error {
 	snapshots := make([]*providers.Snapshot, 0, len(readings))
 	for i := range readings {
@@ -80,10 +78,16 @@ func (r *replayed) Observe(_ context.Context, scope providers.Scope) (*providers
 
 var errReplayed = errors.New("a saved snapshot cannot be read again")
 
-func (r *replayed) Confirm(_ context.Context, _ providers.Scope, ids []providers.ID) (*providers.Confirmation, error) {
+func (r *replayed) Confirm(ctx context.Context, scope providers.Scope, ids []providers.ID) (*providers.Confirmation, error) {
+	s, err := r.Observe(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
 	c := &providers.Confirmation{Unconfirmed: map[providers.ID]error{}}
 	for _, id := range ids {
-		c.Unconfirmed[id] = errReplayed
+		if !slices.Contains(s.ConfirmedAbsent, id) {
+			c.Unconfirmed[id] = errReplayed
+		}
 	}
 	return c, nil
 }

@@ -89,9 +89,6 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.color, "color", "auto", "auto, always or never; NO_COLOR is honoured")
 	flags.DurationVar(&f.creationGrace, "creation-grace", 5*time.Minute, "age below which a resource that is not found is not called missing")
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time for the whole scan; what was not read by then is not checked")
-	cmd.MarkFlagsMutuallyExclusive("snapshot", "save-snapshot")
-	cmd.MarkFlagsMutuallyExclusive("objects", "kubeconfig")
-	cmd.MarkFlagsMutuallyExclusive("objects", "context")
 	completeWith(cmd, "fail-on", "critical", "high", "medium", "low", "info")
 	completeWith(cmd, "exit-style", "holdfast", "terraform")
 	completeWith(cmd, "color", "auto", "always", "never")
@@ -125,6 +122,7 @@ func (f *reportFlags) parse() (s settings, err error) {
 	errs = append(errs, err)
 	s.color, err = report.ParseColor(f.color)
 	errs = append(errs, err)
+	errs = append(errs, f.contradictions())
 	if f.compare != "" {
 		s.previous, err = readReport(f.compare)
 		errs = append(errs, err)
@@ -133,6 +131,20 @@ func (f *reportFlags) parse() (s settings, err error) {
 		return s, &statusError{code: s.style.Code(report.OutcomeError), err: err}
 	}
 	return s, nil
+}
+
+// contradictions names flags that cannot be meant together.
+func (f *reportFlags) contradictions() error {
+	switch {
+	case f.snapshot != "" && f.saveSnapshot != "":
+		return errors.New("--snapshot reads a saved snapshot and --save-snapshot writes one: give one of them")
+	case len(f.objects) > 0 && *f.kube.KubeConfig != "":
+		return errors.New("--objects reads files and --kubeconfig a management cluster: give one of them")
+	case len(f.objects) > 0 && *f.kube.Context != "":
+		return errors.New("--objects reads files and --context chooses a management cluster: give one of them")
+	default:
+		return nil
+	}
 }
 
 func readReport(path string) (*report.Report, error) {

@@ -97,9 +97,9 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		}
 		return set, set.Reader(kinds, nil), nil
 	}
-	cfg, err := f.kube.ToRESTConfig()
+	cfg, err := f.managementCluster()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w\nno management cluster to read: set --kubeconfig or KUBECONFIG, or give files with --objects", err)
+		return nil, nil, err
 	}
 	c, err := liveClient(cfg, kinds)
 	if err != nil {
@@ -110,6 +110,33 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		return nil, nil, fmt.Errorf("read the management cluster %s: %w", cfg.Host, err)
 	}
 	return set, set.Reader(kinds, c), nil
+}
+
+// managementCluster finds the cluster to read: that of the kubeconfig, or inside
+// a pod its own. client-go's last resort, localhost, is nobody's management
+// cluster.
+func (f *reportFlags) managementCluster() (*rest.Config, error) {
+	if path := *f.kube.KubeConfig; path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+	}
+	raw, err := f.kube.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if len(raw.Clusters) == 0 {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, errors.New("no management cluster to read: set --kubeconfig or KUBECONFIG, or give files with --objects")
+		}
+		return cfg, nil
+	}
+	cfg, err := f.kube.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return cfg, nil
 }
 
 func liveClient(cfg *rest.Config, kinds *inventory.Kinds) (client.Client, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -102,6 +103,8 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	options := []func(*config.LoadOptions) error{
 		config.WithRetryer(newRetryer(s.backoff)),
 		config.WithAppID("holdfast"),
+		// What the SDK would log ends up in an error as well.
+		config.WithLogger(logging.Nop{}),
 		config.WithHTTPClient(newHTTPClient()),
 	}
 	if region != "" {

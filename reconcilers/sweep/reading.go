@@ -34,8 +34,7 @@ func (r *Reading) Clusters() []detector.ClusterRef {
 }
 
 // Settled is the snapshot as it stood after confirmation, nil if nothing was
-// read: absences that were found missing are in it as resources that are gone,
-// and what was found alive as it was seen then.
+// read: with what was found alive then, and the ids of what was not.
 func (r *Reading) Settled() *providers.Snapshot {
 	if r.Snapshot == nil {
 		return nil
@@ -52,7 +51,7 @@ func (r *Reading) Settled() *providers.Snapshot {
 	for i := range r.results {
 		for _, f := range r.results[i].Findings {
 			if f.Status == detector.Missing && f.Have == nil {
-				out.Resources[f.Want.ID] = &providers.Resource{ID: f.Want.ID, Name: f.Want.Name, Gone: f.Reason}
+				out.ConfirmedAbsent = append(out.ConfirmedAbsent, f.Want.ID)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func WriteSnapshots(w io.Writer, snapshots []*Snapshot) error {
 		}
 		file.Snapshots = append(file.Snapshots, encodeSnapshot(s))
 	}
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(inert{w})
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(file); err != nil {

@@ -3,6 +3,7 @@ package providers_test
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ var byText = cmp.Comparer(func(a, b error) bool {
 
 func sampleSnapshot() *providers.Snapshot {
 	instance := &providers.Resource{
-		ID: providers.ID{Kind: "Instance", Name: "i-1"}, Name: "<b>web</b>\x1b[31m",
+		ID: providers.ID{Kind: "Instance", Name: "i-1"}, Name: "<b>web</b>\x1b[31m\u009b\u202e\u2028\U000e0041 é😀",
 		Closed: []string{"/tags"}, Needs: []providers.ID{{Kind: "Subnet", Name: "s-1"}},
 		Warnings: []string{"careful"}, ClusterTags: []string{"c1"},
 	}
@@ -81,6 +82,20 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	if err := providers.WriteSnapshots(&bytes.Buffer{}, []*providers.Snapshot{nil}); err == nil {
 		t.Error("a nil snapshot was written")
+	}
+}
+
+// What a person put into a tag must not steer the terminal of whoever looks at
+// the file.
+func TestSnapshotIsInert(t *testing.T) {
+	text := write(t, sampleSnapshot())
+	for _, r := range text {
+		if r != '\n' && !strconv.IsPrint(r) {
+			t.Errorf("the file holds %q", r)
+		}
+	}
+	if !strings.Contains(text, `\u009b\u202e\u2028\udb40\udc41 é😀`) {
+		t.Errorf("text is lost:\n%s", text)
 	}
 }
 

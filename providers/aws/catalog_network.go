@@ -24,7 +24,7 @@ const (
 var catalogNetwork = []providers.CatalogRow{
 	vpcRow("/state", "AWSCluster spec.network.vpc.id", immutable, compareExists, "EC2 API: DescribeVpcs"),
 	vpcRow("/cidrBlock", "AWSCluster spec.network.vpc.cidrBlock, of a VPC that CAPA keeps", immutable, "masked prefix", "EC2 API: Vpc, CidrBlock"),
-	vpcRow("/cidrBlocks", "AWSCluster spec.network.vpc.secondaryCidrBlocks", inPlace, "each wanted prefix is there; others are not judged", "EC2 API: AssociateVpcCidrBlock; CAPA: associateSecondaryCidrs"),
+	vpcRow("/cidrBlocks", "AWSCluster spec.network.vpc.secondaryCidrBlocks and ipv6.cidrBlock", inPlace, "each wanted prefix is there; others are not judged", "EC2 API: AssociateVpcCidrBlock; CAPA: associateSecondaryCidrs"),
 	vpcRow("/enableDnsSupport", "always true, in a VPC that CAPA keeps", inPlace, "exactly", "EC2 API: ModifyVpcAttribute; CAPA: ensureManagedVPCAttributes"),
 	vpcRow("/enableDnsHostnames", "always true, in a VPC that CAPA keeps", inPlace, "exactly", "EC2 API: ModifyVpcAttribute; CAPA: ensureManagedVPCAttributes"),
 	vpcRow("/tags/KEY", fromTags, inPlace, compareTags, sourceOwnTags),

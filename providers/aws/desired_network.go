@@ -93,23 +93,29 @@ func (w *wants) vpcWants() {
 		r.Warnings = c.namesakes()
 	}
 	if !c.external {
-		w.secondaryBlocks(&r)
+		w.furtherBlocks(&r)
 	}
 	w.add(r)
 }
 
-// secondaryBlocks wants the further blocks, which CAPA adds to any VPC and
-// takes off none.
-func (w *wants) secondaryBlocks(r *providers.Resource) {
+// furtherBlocks wants the secondary blocks, which CAPA adds to any VPC and
+// takes off none, and the IPv6 block, without which the subnets' are nothing.
+func (w *wants) furtherBlocks(r *providers.Resource) {
 	var blocks []string
-	for i, b := range w.cluster.vpc().SecondaryCidrBlocks {
-		canon, err := canonical.CIDR(b.IPv4CidrBlock)
+	add := func(block, field string) {
+		canon, err := canonical.CIDR(block)
 		if err != nil {
-			field := fmt.Sprintf("spec.network.vpc.secondaryCidrBlocks[%d]", i)
 			w.unchecked(providers.KindVPC, field, field+": "+err.Error())
-			continue
+			return
 		}
 		blocks = append(blocks, canon)
+	}
+	vpc := w.cluster.vpc()
+	for i, b := range vpc.SecondaryCidrBlocks {
+		add(b.IPv4CidrBlock, fmt.Sprintf("spec.network.vpc.secondaryCidrBlocks[%d]", i))
+	}
+	if vpc.IsIPv6Enabled() && vpc.IPv6.CidrBlock != "" {
+		add(vpc.IPv6.CidrBlock, "spec.network.vpc.ipv6.cidrBlock")
 	}
 	if len(blocks) > 0 {
 		wantMatch(r, pathCIDRs, providers.Set(blocks...), providers.Contains, providers.InPlace)

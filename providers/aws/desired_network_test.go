@@ -234,6 +234,7 @@ func TestIPv6Network(t *testing.T) {
 	})
 	acl := seenResource(providers.KindNetworkACL, "acl-1", "/vpcId", "vpc-1", "/default", true)
 	all := get(t, clusterOwner(cluster), genSnapshot(acl))
+	checkField(t, pick(t, all, providers.KindVPC, "vpc-1"), "/cidrBlocks", "Contains 2001:db8::/56")
 	checkField(t, pick(t, all, providers.KindInternetGateway, "eigw-1"), "/egressOnly", true)
 	checkField(t, pick(t, all, providers.KindSubnet, "subnet-pub1"), "/ipv6CidrBlock", "2001:db8:0:1::/64")
 	checkField(t, pick(t, all, providers.KindRouteTable, "rtb-pub1"), "/routes/::~10", "igw-1")

@@ -216,3 +216,28 @@ func TestUpstreamTemplates(t *testing.T) {
 		})
 	}
 }
+
+// TestUncomparedMachine keeps the Machine of what is not compared: it is still
+// a member of its pool and of etcd.
+func TestUncomparedMachine(t *testing.T) {
+	machine := func(name, infra string) string {
+		return "---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: Machine\nmetadata: {name: " + name + ", namespace: prod}\nspec:\n  clusterName: c1\n" +
+			"  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: " + infra + ", name: " + name + "}\n"
+	}
+	inv, err := group(t, cluster+machine("gone", "AWSMachine")+machine("strange", "StrangeMachine")+
+		"---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: StrangeMachine\nmetadata: {name: strange, namespace: prod}\n", Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, u := range inv.Clusters[0].Uncompared {
+		got[u.Ref.Kind+"/"+u.Ref.Name] = ""
+		if u.Machine != nil {
+			got[u.Ref.Kind+"/"+u.Ref.Name] = u.Machine.Name
+		}
+	}
+	want := map[string]string{"AWSCluster/c1": "", "Machine/gone": "gone", "StrangeMachine/strange": "strange"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("machines of what is not compared (-want +got):\n%s", d)
+	}
+}

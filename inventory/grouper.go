@@ -93,6 +93,9 @@ func (g *grouper) owner(c *Cluster, o *Object, m *Object) {
 			u.reason = fmt.Sprintf("%s belongs to an infrastructure provider that is not modelled", gk)
 		}
 		g.uncompared(c, o, u.provider, u.reason)
+		if m != nil {
+			c.Uncompared[len(c.Uncompared)-1].Machine = m.Object.(*clusterv1.Machine)
+		}
 		return
 	}
 	owner := &Owner{Provider: kind.provider, Owner: providers.Owner{
@@ -104,7 +107,7 @@ func (g *grouper) owner(c *Cluster, o *Object, m *Object) {
 	if m != nil {
 		machine := m.Object.(*clusterv1.Machine)
 		owner.Machine = machine
-		owner.Pool = pool(machine)
+		owner.Pool = Pool(machine)
 		owner.Zone = machine.Spec.FailureDomain
 		_, owner.ControlPlane = machine.Labels[clusterv1.MachineControlPlaneLabel]
 	}
@@ -142,6 +145,7 @@ func (g *grouper) machines() {
 		if o == nil {
 			g.uncompared(c, m, g.kinds.owners[schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}].provider,
 				fmt.Sprintf("its infrastructure object %s %s is not among the objects", ref.Kind, ref.Name))
+			c.Uncompared[len(c.Uncompared)-1].Machine = machine
 			continue
 		}
 		g.owner(c, o, m)
@@ -233,8 +237,8 @@ func isKind(ref metav1.OwnerReference, kind string) bool {
 	return err == nil && gv.Group == clusterv1.GroupVersion.Group && ref.Kind == kind
 }
 
-// pool names what a Machine is one of, as Kind/name.
-func pool(m *clusterv1.Machine) string {
+// Pool names what a Machine is one of, as Kind/name; empty if nothing.
+func Pool(m *clusterv1.Machine) string {
 	for _, l := range []struct{ label, kind string }{
 		{clusterv1.MachineDeploymentNameLabel, "MachineDeployment"},
 		{clusterv1.MachineSetNameLabel, "MachineSet"},

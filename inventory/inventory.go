@@ -71,6 +71,9 @@ type Uncompared struct {
 	Provider string // empty if no provider of Holdfast knows the kind
 	Reason   string
 	At       Position
+	// Machine is the Machine that it is, or is of; nil for anything else. What
+	// is not compared still counts for quorum and for what is in flight.
+	Machine *clusterv1.Machine
 }
 
 // Selection narrows an inventory.

@@ -23,7 +23,7 @@ func clusterFacts(c *inventory.Cluster, owners map[*inventory.Owner]policies.Own
 		Zones:       map[string]policies.ZoneFacts{},
 		Breaker:     policies.No(),
 	}
-	ready, controlPlanes := 0, 0
+	readyMembers, controlPlanes := 0, 0
 	for _, o := range c.Owners {
 		if o.Machine == nil {
 			continue
@@ -45,13 +45,36 @@ func clusterFacts(c *inventory.Cluster, owners map[*inventory.Owner]policies.Own
 		if o.ControlPlane {
 			controlPlanes++
 			if isReady {
-				ready++
+				readyMembers++
+			}
+		}
+	}
+	for _, u := range c.Uncompared {
+		if m := u.Machine; m != nil && isControlPlane(m) {
+			controlPlanes++
+			if readiness := ready(m); readiness.True() {
+				readyMembers++
 			}
 		}
 	}
 	desiredReplicas(c, f.Pools)
-	f.ControlPlane = quorum(controlPlanes, ready)
+	f.ControlPlane = quorum(max(controlPlanes, replicasOf(c.ControlPlane)), readyMembers)
 	return f
+}
+
+func isControlPlane(m *clusterv1.Machine) bool {
+	_, ok := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+// replicasOf gives the members that a control plane should have; 0 if that is
+// not known. One that has no Machine is a member that is not ready.
+func replicasOf(controlPlane *unstructured.Unstructured) int {
+	if controlPlane == nil {
+		return 0
+	}
+	n, _, _ := unstructured.NestedInt64(controlPlane.Object, "spec", "replicas")
+	return int(n)
 }
 
 // desiredReplicas takes what a pool should have from its controller, which
@@ -73,10 +96,8 @@ func desiredReplicas(c *inventory.Cluster, pools map[string]policies.PoolFacts) 
 			set("MachineSet/"+ms.Name, int(*ms.Spec.Replicas))
 		}
 	}
-	if cp := c.ControlPlane; cp != nil {
-		if n, ok, _ := unstructured.NestedInt64(cp.Object, "spec", "replicas"); ok {
-			set(cp.GetKind()+"/"+cp.GetName(), int(n))
-		}
+	if n := replicasOf(c.ControlPlane); n > 0 {
+		set(c.ControlPlane.GetKind()+"/"+c.ControlPlane.GetName(), n)
 	}
 }
 
@@ -94,23 +115,28 @@ func quorum(machines, ready int) policies.Fact {
 // deleted or remediated, and rollouts.
 func inFlight(ref detector.ClusterRef, c *inventory.Cluster) []policies.InFlight {
 	out := []policies.InFlight{}
-	for _, o := range c.Owners {
-		if o.Machine == nil {
-			continue
-		}
-		by := ""
+	add := func(m *clusterv1.Machine, i policies.InFlight) {
 		switch {
-		case !o.Machine.DeletionTimestamp.IsZero():
-			by = "deletion of Machine " + o.Machine.Name
-		case remediating(o.Machine):
-			by = "MachineHealthCheck"
+		case m == nil:
+			return
+		case !m.DeletionTimestamp.IsZero():
+			i.By = "deletion of Machine " + m.Name
+		case remediating(m):
+			i.By = "MachineHealthCheck"
 		default:
-			continue
+			return
 		}
-		out = append(out, policies.InFlight{
-			Cluster: ref, Owner: o.Ref, Pool: o.Pool, Zone: o.Zone, ControlPlane: o.ControlPlane,
-			Action: policies.Replace, By: by,
-		})
+		i.Cluster, i.Action = ref, policies.Replace
+		out = append(out, i)
+	}
+	for _, o := range c.Owners {
+		add(o.Machine, policies.InFlight{Owner: o.Ref, Pool: o.Pool, Zone: o.Zone, ControlPlane: o.ControlPlane})
+	}
+	for _, u := range c.Uncompared {
+		if m := u.Machine; m != nil {
+			// Its infrastructure object goes first when a Machine is deleted.
+			add(m, policies.InFlight{Owner: u.Ref, Pool: inventory.Pool(m), Zone: m.Spec.FailureDomain, ControlPlane: isControlPlane(m)})
+		}
 	}
 	return out
 }

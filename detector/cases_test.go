@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/providers"
@@ -211,5 +213,38 @@ func TestC59EachEventIsOneElement(t *testing.T) {
 	gone := have("i-1", set("/scheduledEvents", "system-reboot event-2"))
 	if later := one(t, want("i-1", set("/scheduledEvents")), gone); later.Findings[0].Fingerprint == r.Findings[0].Fingerprint {
 		t.Error("another set of events has the same fingerprint: an event would be acted on twice, or not at all")
+	}
+}
+
+// What is being deleted may be gone, stopped or half taken down: that is no
+// drift, no loss, and no orphan, whichever provider it is of.
+func TestBeingDeleted(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		mod  func(*providers.Owner)
+		says string
+	}{
+		"the infrastructure object": {says: "AWSMachine m1 is being deleted", mod: func(o *providers.Owner) {
+			o.Infra = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+		}},
+		"the machine": {says: "Machine m1 is being deleted", mod: func(o *providers.Owner) { o.Machine.DeletionTimestamp = &now }},
+		"the cluster": {says: "Cluster c1 is being deleted", mod: func(o *providers.Owner) { o.Cluster.DeletionTimestamp = &now }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			snap := snapshot(have("i-1", tagged("c1"), str("/state", "stopped")), have("i-2", gone("terminated")))
+			r := compare(genOwner("m1", tc.mod), snap, want("i-1", str("/state", "running")), want("i-2"), want("i-3"))
+			if diff := cmp.Diff([]line{{Status: notChecked}, {Status: notChecked}, {Status: notChecked}}, lines(r.Findings)); diff != "" {
+				t.Error(diff)
+			}
+			for _, f := range r.Findings {
+				if f.Reason != tc.says || f.Tentative {
+					t.Errorf("%s: reason %q, want %q", f.Resource.ID, f.Reason, tc.says)
+				}
+			}
+			if orphans := detector.Orphans([]detector.Result{r}, snap, detector.Unseen{}); len(orphans) > 0 {
+				t.Errorf("orphans: %+v", orphans)
+			}
+		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -35,6 +37,9 @@ func Compare(owner *providers.Owner, want []providers.Resource, snap *providers.
 
 // compareWanted decides first whether the resource can be compared at all.
 func compareWanted(owner *providers.Owner, w *providers.Resource, snap *providers.Snapshot, opt Options) verdict {
+	if reason := beingDeleted(owner); reason != "" {
+		return single(owner, snap, w, nil, NotChecked, reason)
+	}
 	if reason := notComparable(w, snap); reason != "" {
 		return single(owner, snap, w, nil, NotChecked, reason)
 	}
@@ -51,6 +56,23 @@ func compareWanted(owner *providers.Owner, w *providers.Resource, snap *provider
 		return v
 	}
 	return compareSeen(owner, w, have, snap, opt)
+}
+
+// beingDeleted says which object above or at the owner is on its way out; empty
+// if none is. What is taken down just now is neither drift nor lost, and stays
+// claimed so that it is no orphan either.
+func beingDeleted(o *providers.Owner) string {
+	deleted := func(m metav1.Object) bool { return !m.GetDeletionTimestamp().IsZero() }
+	switch {
+	case o.Infra != nil && deleted(o.Infra):
+		return o.Ref.Kind + " " + o.Ref.Name + " is being deleted"
+	case o.Machine != nil && deleted(o.Machine):
+		return "Machine " + o.Machine.Name + " is being deleted"
+	case o.Cluster != nil && deleted(o.Cluster):
+		return "Cluster " + o.Cluster.Name + " is being deleted"
+	default:
+		return ""
+	}
 }
 
 // notComparable says why nothing can be said about a wanted resource, or "".

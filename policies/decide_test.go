@@ -203,6 +203,22 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// TestGateNotDrift: the gate stands also where no rule was downgraded before it:
+// whoever adds a status cannot open it by forgetting the other guard.
+func TestGateNotDrift(t *testing.T) {
+	i := slices.IndexFunc(gates, func(g gate) bool { return g.name == GateNotDrift })
+	for status, want := range map[detector.Status]bool{
+		detector.Drifted: false, detector.Missing: false,
+		detector.Unexpected: true, detector.Foreign: true, detector.NotChecked: true, detector.Unknown: true, detector.InSync: true, "Novel": true, "": true,
+	} {
+		c := &candidate{}
+		c.Finding.Status = status
+		if _, blocked := gates[i].check(newRun(Input{}), c); blocked != want {
+			t.Errorf("%q: blocked %v", status, blocked)
+		}
+	}
+}
+
 // TestDowngrade: what a cloud cannot do, or nothing would make good, is
 // observed with the reason.
 func TestDowngrade(t *testing.T) {

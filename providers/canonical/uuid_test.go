@@ -18,6 +18,7 @@ func TestUUID(t *testing.T) {
 		"423a8f01b2c3d4e56c220123456789ab":                sampleUUID,
 		"{423a8f01-b2c3-d4e5-6c22-0123456789ab}":          sampleUUID,
 		"urn:uuid:423a8f01-b2c3-d4e5-6c22-0123456789ab":   sampleUUID,
+		"URN:UUID:423A8F01-B2C3-D4E5-6C22-0123456789AB":   sampleUUID,
 		"42 3a 8f 01 b2 c3 d4 e5-6c 22 01 23 45 67 89 ab": sampleUUID,
 		"423a8f01-b2c3-d4e5-6c22-0123456789a":             "",
 		"423a8f01-b2c3-d4e5-6c22-0123456789ag":            "",

@@ -275,6 +275,39 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestC29C57UncomparedKinds: what belongs to a cluster and is not compared, such
+// as a machine pool, is a finding with its reason and counts as not checked,
+// also where the cluster has nothing else.
+func TestC29C57UncomparedKinds(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster("prod", "c1", 1)
+	alone := &inventory.Cluster{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "pools"}}}
+	w.inv.Clusters = append(w.inv.Clusters, alone)
+	pool := func(name string) inventory.Uncompared {
+		return inventory.Uncompared{Ref: providers.OwnerRef{Kind: "AWSMachinePool", Namespace: "prod", Name: name}, Provider: fake.Name, Reason: "Auto Scaling groups are not compared"}
+	}
+	before := w.sweep()
+	c.Uncompared = []inventory.Uncompared{pool("a")}
+	alone.Uncompared = []inventory.Uncompared{pool("b"), pool("c")}
+	after := w.sweep()
+	want := []string{"AWSMachinePool prod/a AWSMachinePool NotChecked", "AWSMachinePool prod/b AWSMachinePool NotChecked", "AWSMachinePool prod/c AWSMachinePool NotChecked"}
+	if diff := cmp.Diff(want, outline(after)); diff != "" {
+		t.Errorf("decisions (-want +got):\n%s", diff)
+	}
+	for i := range after.Clusters {
+		got := after.Clusters[i]
+		more := map[string]int{"c1": 1, "pools": 2}[got.Ref.Name]
+		if got.NotChecked != before.Clusters[i].NotChecked+more || got.Checked != before.Clusters[i].Checked {
+			t.Errorf("%s: %d checked and %d not, before %d and %d", got.Ref, got.Checked, got.NotChecked, before.Clusters[i].Checked, before.Clusters[i].NotChecked)
+		}
+		for _, o := range got.Owners {
+			if o.Ref.Kind == "AWSMachinePool" && len(o.InSync) > 0 {
+				t.Errorf("%s is in sync", o.Ref)
+			}
+		}
+	}
+}
+
 // TestOneSnapshotForAllClusters checks what a sweep costs: one read of the
 // scope, whatever the number of clusters.
 func TestOneSnapshotForAllClusters(t *testing.T) {

@@ -18,7 +18,7 @@ const classicIdleTimeout = 10 * time.Minute
 // attributes.
 func (b *builder) classicLoadBalancer(ctx context.Context) error {
 	spec := b.env.AWSCluster.Spec.ControlPlaneLoadBalancer
-	name := loadBalancerName(spec, b.name)
+	name := loadBalancerName(spec, b.Name)
 	tags := b.clusterTags(name, infrav1.APIServerRoleTagValue, nil)
 	subnets, zones := b.loadBalancerSubnets(spec)
 	groups := append(append([]string{}, spec.AdditionalSecurityGroups...), b.groups(infrav1.SecurityGroupAPIServerLB)...)

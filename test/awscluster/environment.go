@@ -2,19 +2,15 @@ package awscluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	"k8s.io/apimachinery/pkg/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/holdfast-io/holdfast/test/capi"
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 )
 
@@ -72,16 +68,13 @@ type Environment struct {
 // builder carries what the steps of Build share.
 type builder struct {
 	Clients
+	*capi.Maker
 	env      *Environment
-	name     string
-	created  time.Time
 	poll     time.Duration
 	patience time.Duration
 	applied  string
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
-	// named are the machines' names so far.
-	named map[string]bool
 }
 
 // Build makes the cluster that the options describe. It is not idempotent: a
@@ -109,18 +102,13 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 		return nil, err
 	}
 	b := &builder{
-		Clients: clients, name: m.Cluster.Name, created: opts.Created, poll: opts.Poll,
-		patience: time.Minute, applied: m.applied,
-		rootDevices: map[string]string{}, named: map[string]bool{},
+		Clients: clients, Maker: capi.NewMaker(m.Cluster, opts.Created), poll: opts.Poll,
+		patience: time.Minute, applied: m.applied, rootDevices: map[string]string{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
 		},
 	}
-	if b.created.IsZero() {
-		b.created = time.Now().Add(-24 * time.Hour)
-	}
-	b.created = b.created.UTC().Truncate(time.Second)
 	if b.poll == 0 {
 		b.poll = 50 * time.Millisecond
 	}
@@ -128,7 +116,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 		b.prerequisites, b.network, b.securityGroups, b.loadBalancer, b.machines,
 	} {
 		if err := step(ctx); err != nil {
-			return nil, fmt.Errorf("build cluster %s: %w", b.name, err)
+			return nil, fmt.Errorf("build cluster %s: %w", b.Name, err)
 		}
 	}
 	b.finish()
@@ -160,16 +148,4 @@ func (m *Manifest) playable() error {
 		return nil
 	}
 	return fmt.Errorf("AWSCluster %s/%s asks for %s, which is not played here", m.AWSCluster.Namespace, m.AWSCluster.Name, why)
-}
-
-// suffix gives the five letters that a generated name ends in: random to the
-// eye, and the same in every run.
-func (b *builder) suffix(of string) string {
-	sum := sha256.Sum256([]byte(b.env.Cluster.Namespace + "/" + b.name + "/" + of))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]
-}
-
-// uid gives an object's UID, the same in every run.
-func (b *builder) uid(kind, name string) types.UID {
-	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(kind+"/"+b.env.Cluster.Namespace+"/"+name)).String())
 }

@@ -99,12 +99,12 @@ func (b *builder) machineTags(m *clusterv1.Machine, am *infrav1.AWSMachine) infr
 		role = "control-plane"
 	}
 	return infrav1.Build(infrav1.BuildParams{
-		ClusterName: b.name,
+		ClusterName: b.Name,
 		Lifecycle:   infrav1.ResourceLifecycleOwned,
 		Name:        aws.String(am.Name),
 		Role:        aws.String(role),
 		Additional:  b.additionalTags(am),
-	}.WithCloudProvider(b.name).WithMachineName(m))
+	}.WithCloudProvider(b.Name).WithMachineName(m))
 }
 
 // additionalTags are the user's tags of a machine: the cluster's, overridden by

@@ -47,7 +47,7 @@ func (b *builder) loadBalancer(ctx context.Context) error {
 // v2LoadBalancer makes a network or application load balancer with a target
 // group and a listener for the API server and for each further listener.
 func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalancerSpec) error {
-	name := loadBalancerName(spec, b.env.Cluster.Namespace+"-"+b.name)
+	name := loadBalancerName(spec, b.env.Cluster.Namespace+"-"+b.Name)
 	tags := b.clusterTags(name, infrav1.APIServerRoleTagValue, nil)
 	subnets, zones := b.loadBalancerSubnets(spec)
 	groups := append(append([]string{}, spec.AdditionalSecurityGroups...), b.groups(infrav1.SecurityGroupAPIServerLB)...)
@@ -136,7 +136,7 @@ func (b *builder) listener(ctx context.Context, arn string, spec *infrav1.AWSLoa
 			*field = aws.Int32(value)
 		}
 	}
-	group.Name = aws.String(prefix + b.suffix(prefix+strconv.FormatInt(port, 10)))
+	group.Name = aws.String(prefix + b.Suffix(prefix+strconv.FormatInt(port, 10)))
 	group.Protocol, group.Port = elbv2types.ProtocolEnum(protocol), aws.Int32(int32(port))
 	group.VpcId = aws.String(b.env.AWSCluster.Spec.NetworkSpec.VPC.ID)
 	group.HealthCheckEnabled = aws.Bool(true)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Annotations by which CAPA remembers what it last applied to an instance.
@@ -24,6 +22,8 @@ const (
 	annotationTags       = "sigs.k8s.io/cluster-api-provider-aws-last-applied-tags"
 	annotationVolumeTags = "sigs.k8s.io/cluster-api-provider-last-applied-tags-on-volumes"
 )
+
+var machineKind = infrav1.GroupVersion.WithKind("AWSMachine").GroupKind()
 
 // machines makes the Machines of the control plane and of every
 // MachineDeployment with their instances.
@@ -79,10 +79,7 @@ func (b *builder) controlPlaneMachines() error {
 		}
 	}
 	for i := range int(aws.ToInt32(kcp.Spec.Replicas)) {
-		m := b.machine(kcp.Name, i, kcp, "KubeadmControlPlane")
-		m.Labels[clusterv1.MachineControlPlaneLabel] = ""
-		m.Labels[clusterv1.MachineControlPlaneNameLabel] = kcp.Name
-		m.Spec.Version = kcp.Spec.Version
+		m := b.ControlPlaneMachine(kcp, controlPlaneAPIVersion, kcp.Spec.Version, i, machineKind)
 		if len(zones) > 0 {
 			m.Spec.FailureDomain = zones[i%len(zones)]
 		}
@@ -97,29 +94,9 @@ func (b *builder) deploymentMachines(d *clusterv1.MachineDeployment) error {
 	if err != nil {
 		return err
 	}
-	hash := b.suffix("template/" + d.Name)
-	labels := map[string]string{
-		clusterv1.ClusterNameLabel:             b.name,
-		clusterv1.MachineDeploymentNameLabel:   d.Name,
-		clusterv1.MachineDeploymentUniqueLabel: hash,
-	}
-	set := &clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{
-		ClusterName: b.name, Replicas: d.Spec.Replicas,
-		Selector: metav1.LabelSelector{MatchLabels: labels},
-		Template: *d.Spec.Template.DeepCopy(),
-	}}
-	set.Name, set.Labels = d.Name+"-"+hash, labels
-	set.Spec.Template.Labels = labels
-	b.meta(set, clusterv1.GroupVersion.String(), "MachineSet", b.ownedBy(d, clusterv1.GroupVersion.String(), "MachineDeployment"))
+	set, workers := b.Workers(d, machineKind)
 	b.env.Sets = append(b.env.Sets, set)
-	for i := range int(aws.ToInt32(d.Spec.Replicas)) {
-		m := b.machine(set.Name, i, set, "MachineSet")
-		for k, v := range labels {
-			m.Labels[k] = v
-		}
-		m.Labels[clusterv1.MachineSetNameLabel] = set.Name
-		m.Spec.Version = d.Spec.Template.Spec.Version
-		m.Spec.FailureDomain = d.Spec.Template.Spec.FailureDomain
+	for _, m := range workers {
 		b.add(m, template)
 	}
 	return nil
@@ -189,40 +166,13 @@ func (b *builder) record(m *clusterv1.Machine, am *infrav1.AWSMachine, i *types.
 		InfrastructureProvisioned: aws.Bool(true), BootstrapDataSecretCreated: aws.Bool(true),
 	}
 	m.Status.NodeRef.Name = node
-	m.Status.LastUpdated = metav1.NewTime(b.created)
+	m.Status.LastUpdated = metav1.NewTime(b.Created)
 	if node != "" {
 		m.Status.Addresses = append(m.Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalDNS, Address: node})
 	}
 	if ip := aws.ToString(i.PrivateIpAddress); ip != "" {
 		m.Status.Addresses = append(m.Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: ip})
 	}
-}
-
-// machine makes the bare Machine number i of an owner.
-func (b *builder) machine(prefix string, i int, owner client.Object, ownerKind string) *clusterv1.Machine {
-	m := &clusterv1.Machine{}
-	m.Name = prefix + "-" + b.suffix(prefix+"/"+strconv.Itoa(i))
-	// Among ten thousand names of five letters two are alike.
-	for n := 1; b.named[m.Name]; n++ {
-		m.Name = prefix + "-" + b.suffix(prefix+"/"+strconv.Itoa(i)+"/"+strconv.Itoa(n))
-	}
-	b.named[m.Name] = true
-	m.Labels = map[string]string{clusterv1.ClusterNameLabel: b.name}
-	m.Finalizers = []string{clusterv1.MachineFinalizer}
-	m.Spec.ClusterName = b.name
-	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: m.Name,
-	}
-	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfig", Name: m.Name,
-	}
-	m.Spec.Bootstrap.DataSecretName = aws.String(m.Name)
-	apiVersion := clusterv1.GroupVersion.String()
-	if ownerKind == "KubeadmControlPlane" {
-		apiVersion = controlPlaneAPIVersion
-	}
-	b.meta(m, clusterv1.GroupVersion.String(), "Machine", b.ownedBy(owner, apiVersion, ownerKind))
-	return m
 }
 
 func mustJSON(v any) string {

@@ -1,23 +1,19 @@
 package awscluster
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast-io/holdfast/test/capi"
 )
 
 // Manifest is one cluster as a user applies it.
@@ -36,40 +32,17 @@ type Manifest struct {
 
 // Scheme has the types that manifests and environments are made of.
 func Scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	return capi.Scheme(
 		clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
-	} {
-		if err := add(s); err != nil {
-			panic(err) // a programming error: these types register or the binary is broken
-		}
-	}
-	return s
+	)
 }
 
 // Load reads a manifest of several documents. An unknown field, an unknown kind
 // and a second cluster are errors that name the file.
 func Load(files fs.FS, name string) (*Manifest, error) {
-	data, err := fs.ReadFile(files, name)
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	m, scheme := &Manifest{}, Scheme()
-	docs := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
-		}
-		if len(bytes.TrimSpace(doc)) == 0 {
-			continue
-		}
-		if err := m.add(scheme, doc); err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
-		}
+	m := &Manifest{}
+	if err := capi.Read(files, name, Scheme(), m.add); err != nil {
+		return nil, err
 	}
 	if m.Cluster == nil || m.AWSCluster == nil || m.ControlPlane == nil {
 		return nil, fmt.Errorf("%s: needs a Cluster, an AWSCluster and a KubeadmControlPlane", name)
@@ -78,21 +51,7 @@ func Load(files fs.FS, name string) (*Manifest, error) {
 	return m, nil
 }
 
-func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := yaml.Unmarshal(doc, &head); err != nil {
-		return err
-	}
-	obj, err := scheme.New(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
-	if err != nil {
-		return err
-	}
-	if err := yaml.UnmarshalStrict(doc, obj); err != nil {
-		return fmt.Errorf("%s: %w", head.Kind, err)
-	}
+func (m *Manifest) add(doc []byte, obj runtime.Object) error {
 	switch o := obj.(type) {
 	case *clusterv1.Cluster:
 		if m.Cluster != nil {
@@ -114,7 +73,7 @@ func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
 	case *bootstrapv1.KubeadmConfigTemplate:
 		m.ConfigTemplates = append(m.ConfigTemplates, o)
 	default:
-		return fmt.Errorf("kind %s is not played here", head.Kind)
+		return fmt.Errorf("kind %s is not played here", obj.GetObjectKind().GroupVersionKind().Kind)
 	}
 	return nil
 }
@@ -147,19 +106,6 @@ func (m *Manifest) setDefaults() {
 		}
 	}
 }
-
-// machineTemplate finds the template that a reference names.
-func (m *Manifest) machineTemplate(ref clusterv1.ContractVersionedObjectReference) (*infrav1.AWSMachineTemplate, error) {
-	for _, t := range m.MachineTemplates {
-		if t.Name == ref.Name {
-			return t, nil
-		}
-	}
-	return nil, fmt.Errorf("manifest of %s has no AWSMachineTemplate %s", client.ObjectKeyFromObject(m.Cluster), ref.Name)
-}
-
-// ExampleImage is the image that the example manifests name.
-const ExampleImage = "ami-0abcdef1234567890"
 
 // Rename gives the cluster another name, everywhere: clusters of one manifest
 // can then stand side by side. Names that begin with the old one, such as those

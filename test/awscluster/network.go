@@ -30,7 +30,7 @@ func (b *builder) vpc(ctx context.Context) error {
 	if vpc.CidrBlock == "" {
 		vpc.CidrBlock = "10.0.0.0/16"
 	}
-	tags := b.clusterTags(b.name+"-vpc", infrav1.CommonRoleTagValue, nil)
+	tags := b.clusterTags(b.Name+"-vpc", infrav1.CommonRoleTagValue, nil)
 	out, err := b.EC2.CreateVpc(ctx, &ec2.CreateVpcInput{
 		CidrBlock:         aws.String(vpc.CidrBlock),
 		TagSpecifications: tagSpec(types.ResourceTypeVpc, tags),
@@ -105,7 +105,7 @@ func (b *builder) subnet(ctx context.Context, vpcID string, sn *infrav1.SubnetSp
 func (b *builder) internetGateway(ctx context.Context) error {
 	vpc := &b.env.AWSCluster.Spec.NetworkSpec.VPC
 	out, err := b.EC2.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{
-		TagSpecifications: tagSpec(types.ResourceTypeInternetGateway, b.clusterTags(b.name+"-igw", infrav1.CommonRoleTagValue, nil)),
+		TagSpecifications: tagSpec(types.ResourceTypeInternetGateway, b.clusterTags(b.Name+"-igw", infrav1.CommonRoleTagValue, nil)),
 	})
 	if err != nil {
 		return fmt.Errorf("create internet gateway: %w", err)
@@ -147,7 +147,7 @@ func (b *builder) natGateway(ctx context.Context, sn *infrav1.SubnetSpec) (addre
 	eip, err := b.EC2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
 		Domain: types.DomainTypeVpc,
 		TagSpecifications: tagSpec(types.ResourceTypeElasticIp,
-			b.clusterTags(b.name+"-eip-"+infrav1.CommonRoleTagValue, infrav1.CommonRoleTagValue, nil)),
+			b.clusterTags(b.Name+"-eip-"+infrav1.CommonRoleTagValue, infrav1.CommonRoleTagValue, nil)),
 	})
 	if err != nil {
 		return "", fmt.Errorf("allocate address: %w", err)
@@ -155,7 +155,7 @@ func (b *builder) natGateway(ctx context.Context, sn *infrav1.SubnetSpec) (addre
 	out, err := b.EC2.CreateNatGateway(ctx, &ec2.CreateNatGatewayInput{
 		SubnetId:          aws.String(sn.ResourceID),
 		AllocationId:      eip.AllocationId,
-		TagSpecifications: tagSpec(types.ResourceTypeNatgateway, b.clusterTags(b.name+"-nat", infrav1.CommonRoleTagValue, nil)),
+		TagSpecifications: tagSpec(types.ResourceTypeNatgateway, b.clusterTags(b.Name+"-nat", infrav1.CommonRoleTagValue, nil)),
 	})
 	if err != nil {
 		return "", err
@@ -196,7 +196,7 @@ func (b *builder) routeTable(ctx context.Context, network *infrav1.NetworkSpec, 
 			return fmt.Errorf("zone %s has no NAT gateway: it needs a public subnet", sn.AvailabilityZone)
 		}
 	}
-	name := fmt.Sprintf("%s-rt-%s-%s", b.name, side, sn.AvailabilityZone)
+	name := fmt.Sprintf("%s-rt-%s-%s", b.Name, side, sn.AvailabilityZone)
 	out, err := b.EC2.CreateRouteTable(ctx, &ec2.CreateRouteTableInput{
 		VpcId:             aws.String(network.VPC.ID),
 		TagSpecifications: tagSpec(types.ResourceTypeRouteTable, b.clusterTags(name, infrav1.CommonRoleTagValue, b.cloudProviderOwned())),

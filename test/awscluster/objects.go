@@ -6,13 +6,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/test/capi"
 )
 
 var controlPlaneAPIVersion = controlplanev1.GroupVersion.String()
@@ -20,7 +21,7 @@ var controlPlaneAPIVersion = controlplanev1.GroupVersion.String()
 // add keeps a Machine and makes its AWSMachine and KubeadmConfig from the
 // templates, as CAPI clones them.
 func (b *builder) add(m *clusterv1.Machine, template *infrav1.AWSMachineTemplate) {
-	owner := b.ownedBy(m, clusterv1.GroupVersion.String(), "Machine")
+	owner := b.ControlledBy(m, capi.CoreAPIVersion, "Machine")
 	am := &infrav1.AWSMachine{Spec: *template.Spec.Template.Spec.DeepCopy()}
 	am.Name, am.Labels = m.Name, maps.Clone(m.Labels)
 	am.Finalizers = []string{infrav1.MachineFinalizer}
@@ -31,13 +32,13 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.AWSMachineTemplate
 	if !am.Spec.CloudInit.InsecureSkipSecretsManager && am.Spec.Ignition == nil {
 		am.Spec.CloudInit.SecureSecretsBackend = infrav1.SecretBackendSecretsManager
 	}
-	b.meta(am, infrav1.GroupVersion.String(), "AWSMachine", owner)
+	b.Meta(am, infrav1.GroupVersion.String(), "AWSMachine", owner)
 
 	config := &bootstrapv1.KubeadmConfig{}
 	config.Name, config.Labels = m.Name, maps.Clone(m.Labels)
 	config.Status.DataSecretName = m.Name
 	config.Status.Initialization.DataSecretCreated = aws.Bool(true)
-	b.meta(config, bootstrapv1.GroupVersion.String(), "KubeadmConfig", owner)
+	b.Meta(config, bootstrapv1.GroupVersion.String(), "KubeadmConfig", owner)
 
 	b.env.Machines = append(b.env.Machines, m)
 	b.env.AWSMachines = append(b.env.AWSMachines, am)
@@ -48,66 +49,42 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.AWSMachineTemplate
 // API server have added since.
 func (b *builder) finish() {
 	e := b.env
-	core, infra := clusterv1.GroupVersion.String(), infrav1.GroupVersion.String()
-	cluster := b.ownedBy(e.Cluster, core, "Cluster")
-	plain := cluster
-	plain.Controller, plain.BlockOwnerDeletion = nil, nil
+	infra := infrav1.GroupVersion.String()
+	cluster, plain := b.ControlledBy(e.Cluster, capi.CoreAPIVersion, "Cluster"), b.OwnedBy(e.Cluster, capi.CoreAPIVersion, "Cluster")
+	endpoint := e.AWSCluster.Spec.ControlPlaneEndpoint
+	b.FinishCluster(e.Cluster, endpoint.Host, endpoint.Port)
 
-	b.meta(e.Cluster, core, "Cluster", metav1.OwnerReference{})
-	e.Cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
-	e.Cluster.Status.Phase = string(clusterv1.ClusterPhaseProvisioned)
-	e.Cluster.Status.Initialization.InfrastructureProvisioned = aws.Bool(true)
-	e.Cluster.Status.Initialization.ControlPlaneInitialized = aws.Bool(true)
-	e.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{
-		Host: e.AWSCluster.Spec.ControlPlaneEndpoint.Host, Port: e.AWSCluster.Spec.ControlPlaneEndpoint.Port,
-	}
-
-	b.label(e.AWSCluster)
+	b.Label(e.AWSCluster)
 	e.AWSCluster.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: b.applied}
-	b.meta(e.AWSCluster, infra, "AWSCluster", cluster)
+	b.Meta(e.AWSCluster, infra, "AWSCluster", cluster)
 	e.AWSCluster.Finalizers = []string{infrav1.ClusterFinalizer}
 	b.awsClusterStatus()
 	b.identity()
 
-	b.label(e.ControlPlane)
-	b.meta(e.ControlPlane, controlPlaneAPIVersion, "KubeadmControlPlane", cluster)
+	b.Label(e.ControlPlane)
+	b.Meta(e.ControlPlane, controlPlaneAPIVersion, "KubeadmControlPlane", cluster)
 	n := e.ControlPlane.Spec.Replicas
 	e.ControlPlane.Status.Replicas, e.ControlPlane.Status.ReadyReplicas = n, n
 	e.ControlPlane.Status.AvailableReplicas, e.ControlPlane.Status.UpToDateReplicas = n, n
-	e.ControlPlane.Status.Version = e.ControlPlane.Spec.Version
+	e.ControlPlane.Status.Versions = []clusterv1.StatusVersion{{Version: e.ControlPlane.Spec.Version, Replicas: aws.ToInt32(n)}}
 	e.ControlPlane.Status.Initialization.ControlPlaneInitialized = aws.Bool(true)
-	for _, d := range e.Deployments {
-		b.label(d)
-		b.meta(d, core, "MachineDeployment", plain)
-		labels := map[string]string{clusterv1.ClusterNameLabel: b.name, clusterv1.MachineDeploymentNameLabel: d.Name}
-		d.Spec.Selector.MatchLabels = labels
-		d.Spec.Template.Labels = labels
-		d.Status.Phase = string(clusterv1.MachineDeploymentPhaseRunning)
-		d.Status.Replicas, d.Status.ReadyReplicas = d.Spec.Replicas, d.Spec.Replicas
-		d.Status.AvailableReplicas, d.Status.UpToDateReplicas = d.Spec.Replicas, d.Spec.Replicas
-	}
 	e.ControlPlane.Status.ObservedGeneration = e.ControlPlane.Generation
 	for _, d := range e.Deployments {
-		d.Status.ObservedGeneration = d.Generation
-	}
-	for _, m := range e.Machines {
-		for _, kind := range []string{clusterv1.MachineReadyCondition, clusterv1.MachineUpToDateCondition} {
-			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
-				Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(b.created),
-			})
-		}
+		b.FinishDeployment(d, plain)
 	}
 	for _, s := range e.Sets {
-		s.Status.Replicas, s.Status.ReadyReplicas = s.Spec.Replicas, s.Spec.Replicas
-		s.Status.AvailableReplicas, s.Status.UpToDateReplicas = s.Spec.Replicas, s.Spec.Replicas
+		b.FinishSet(s)
+	}
+	for _, m := range e.Machines {
+		b.FinishMachine(m)
 	}
 	for _, t := range e.MachineTemplates {
-		b.label(t)
-		b.meta(t, infra, "AWSMachineTemplate", plain)
+		b.Label(t)
+		b.Meta(t, infra, "AWSMachineTemplate", plain)
 	}
 	for _, t := range e.ConfigTemplates {
-		b.label(t)
-		b.meta(t, bootstrapv1.GroupVersion.String(), "KubeadmConfigTemplate", plain)
+		b.Label(t)
+		b.Meta(t, bootstrapv1.GroupVersion.String(), "KubeadmConfigTemplate", plain)
 	}
 }
 
@@ -117,7 +94,7 @@ func (b *builder) identity() {
 	i := &infrav1.AWSClusterControllerIdentity{}
 	i.Name = infrav1.AWSClusterControllerIdentityName
 	i.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{}
-	b.meta(i, infrav1.GroupVersion.String(), "AWSClusterControllerIdentity", metav1.OwnerReference{})
+	b.Meta(i, infrav1.GroupVersion.String(), "AWSClusterControllerIdentity", metav1.OwnerReference{})
 	i.Namespace = ""
 	b.env.Identity = i
 }
@@ -135,58 +112,24 @@ func (b *builder) awsClusterStatus() {
 		infrav1.ClusterSecurityGroupsReadyCondition, infrav1.LoadBalancerReadyCondition,
 	} {
 		c.Status.Conditions = append(c.Status.Conditions, clusterv1beta1.Condition{
-			Type: t, Status: "True", LastTransitionTime: metav1.NewTime(b.created),
+			Type: t, Status: "True", LastTransitionTime: metav1.NewTime(b.Created),
 		})
 	}
 }
 
-// meta fills in what the API server and owners give an object.
-func (b *builder) meta(o client.Object, apiVersion, kind string, owner metav1.OwnerReference) {
-	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
-	o.SetNamespace(b.env.Cluster.Namespace)
-	o.SetUID(b.uid(kind, o.GetName()))
-	o.SetCreationTimestamp(metav1.NewTime(b.created))
-	o.SetGeneration(1)
-	if owner.Name != "" {
-		o.SetOwnerReferences([]metav1.OwnerReference{owner})
-	}
-}
-
-func (b *builder) label(o client.Object) {
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[clusterv1.ClusterNameLabel] = b.name
-	o.SetLabels(labels)
-}
-
-// ownedBy gives a controller reference to an object, whose UID follows from its
-// kind and name.
-func (b *builder) ownedBy(o client.Object, apiVersion, kind string) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: apiVersion, Kind: kind, Name: o.GetName(), UID: b.uid(kind, o.GetName()),
-		Controller: aws.Bool(true), BlockOwnerDeletion: aws.Bool(true),
-	}
-}
+// Write puts the objects into a folder as [capi.Write] does.
+func (e *Environment) Write(dir string) error { return capi.Write(dir, e.Objects()) }
 
 // Objects gives every object of the cluster, in a fixed order: what a backup of
 // the cluster's namespace holds, without Secrets.
 func (e *Environment) Objects() []client.Object {
 	out := []client.Object{e.Cluster, e.AWSCluster, e.ControlPlane}
-	out = appendObjects(out, e.Deployments)
-	out = appendObjects(out, e.Sets)
-	out = appendObjects(out, e.Machines)
-	out = appendObjects(out, e.AWSMachines)
-	out = appendObjects(out, e.Configs)
-	out = appendObjects(out, e.MachineTemplates)
-	out = appendObjects(out, e.ConfigTemplates)
+	out = capi.Append(out, e.Deployments)
+	out = capi.Append(out, e.Sets)
+	out = capi.Append(out, e.Machines)
+	out = capi.Append(out, e.AWSMachines)
+	out = capi.Append(out, e.Configs)
+	out = capi.Append(out, e.MachineTemplates)
+	out = capi.Append(out, e.ConfigTemplates)
 	return append(out, e.Identity)
-}
-
-func appendObjects[T client.Object](out []client.Object, objects []T) []client.Object {
-	for _, o := range objects {
-		out = append(out, o)
-	}
-	return out
 }

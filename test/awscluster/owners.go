@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/test/capi"
 )
 
 // Owners gives the cluster and its machines as a loader hands them to a
@@ -13,8 +14,8 @@ import (
 func (e *Environment) Owners() []*providers.Owner {
 	// One slice is shared by all, as by a loader: ten thousand machines with
 	// ten thousand siblings each would not fit.
-	siblings := appendObjects([]client.Object{e.AWSCluster}, e.AWSMachines)
-	related := appendObjects(nil, e.MachineTemplates)
+	siblings := capi.Append([]client.Object{e.AWSCluster}, e.AWSMachines)
+	related := capi.Append(nil, e.MachineTemplates)
 	owners := []*providers.Owner{{
 		Ref: providers.RefOf(e.AWSCluster), Cluster: e.Cluster, Infra: e.AWSCluster, InfraCluster: e.AWSCluster,
 		Siblings: siblings, Related: related,

@@ -37,12 +37,12 @@ func (b *builder) securityGroups(ctx context.Context) error {
 		if role == infrav1.SecurityGroupLB {
 			extra = b.cloudProviderOwned()
 		}
-		name := fmt.Sprintf("%s-%s", b.name, role)
+		name := fmt.Sprintf("%s-%s", b.Name, role)
 		tags := b.clusterTags(name, string(role), extra)
 		out, err := b.EC2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
 			VpcId:             aws.String(vpc.ID),
 			GroupName:         aws.String(name),
-			Description:       aws.String(fmt.Sprintf("Kubernetes cluster %s: %s", b.name, role)),
+			Description:       aws.String(fmt.Sprintf("Kubernetes cluster %s: %s", b.Name, role)),
 			TagSpecifications: tagSpec(types.ResourceTypeSecurityGroup, tags),
 		})
 		if err != nil {

@@ -24,7 +24,7 @@ func (b *builder) clusterTags(name, role string, extra map[string]string) infrav
 	additional.Merge(b.env.AWSCluster.Spec.AdditionalTags)
 	additional.Merge(extra)
 	return infrav1.Build(infrav1.BuildParams{
-		ClusterName: b.name,
+		ClusterName: b.Name,
 		Lifecycle:   infrav1.ResourceLifecycleOwned,
 		Name:        aws.String(name),
 		Role:        aws.String(role),
@@ -35,7 +35,7 @@ func (b *builder) clusterTags(name, role string, extra map[string]string) infrav
 // cloudProviderOwned is the tag that makes a resource the cloud controller
 // manager's.
 func (b *builder) cloudProviderOwned() map[string]string {
-	return map[string]string{infrav1.ClusterAWSCloudProviderTagKey(b.name): string(infrav1.ResourceLifecycleOwned)}
+	return map[string]string{infrav1.ClusterAWSCloudProviderTagKey(b.Name): string(infrav1.ResourceLifecycleOwned)}
 }
 
 func ec2Tags(tags map[string]string) []types.Tag {

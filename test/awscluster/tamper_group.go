@@ -21,7 +21,7 @@ func groupTampers() []Tamper {
 			Name: "SSH opened to the world", Row: "a rule",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group := e.group(infrav1.SecurityGroupNode)
-				undo, err := e.allow(ctx, group, ipRule("tcp", 22, 22, anyIPv4, ""))
+				undo, err := e.allow(ctx, group, tcpFromIP(22, 22, anyIPv4, ""))
 				return damage(undo, err, e.clusterDrift(providers.KindSecurityGroup, group, added(ingressPath, "tcp 22-22 from 0.0.0.0/0")))
 			},
 		},
@@ -37,7 +37,7 @@ func groupTampers() []Tamper {
 			Name: "etcd rule revoked", Row: "security groups",
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group := e.group(infrav1.SecurityGroupControlPlane)
-				undo, err := e.deny(ctx, group, groupRule("tcp", 2379, 2379, group, "etcd"))
+				undo, err := e.deny(ctx, group, tcpFromGroup(2379, 2379, group, "etcd"))
 				return damage(undo, err, e.clusterDrift(providers.KindSecurityGroup, group, removed(ingressPath, "tcp 2379-2379 from "+group)))
 			},
 		},
@@ -45,11 +45,11 @@ func groupTampers() []Tamper {
 			Name: "node ports narrowed to one host", Row: "a rule", Cases: []string{"C04"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group := e.group(infrav1.SecurityGroupNode)
-				allowAgain, err := e.deny(ctx, group, ipRule("tcp", 30000, 32767, "10.0.0.0/16", "Node Port Services"))
+				allowAgain, err := e.deny(ctx, group, tcpFromIP(30000, 32767, "10.0.0.0/16", "Node Port Services"))
 				if err != nil {
 					return nil, err
 				}
-				denyAgain, err := e.allow(ctx, group, ipRule("tcp", 30000, 32767, "10.0.0.9/32", ""))
+				denyAgain, err := e.allow(ctx, group, tcpFromIP(30000, 32767, "10.0.0.9/32", ""))
 				return damage(both(denyAgain, allowAgain), err, e.clusterDrift(providers.KindSecurityGroup, group,
 					added(ingressPath, "tcp 30000-32767 from 10.0.0.9/32"), removed(ingressPath, "tcp 30000-32767 from 10.0.0.0/16")))
 			},
@@ -58,11 +58,11 @@ func groupTampers() []Tamper {
 			Name: "rule made again with another description", Row: "a rule", Cases: []string{"C05"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group := e.group(infrav1.SecurityGroupNode)
-				original := ipRule("tcp", 30000, 32767, "10.0.0.0/16", "Node Port Services")
+				original := tcpFromIP(30000, 32767, "10.0.0.0/16", "Node Port Services")
 				if _, err := e.deny(ctx, group, original); err != nil {
 					return nil, err
 				}
-				denyAgain, err := e.allow(ctx, group, ipRule("tcp", 30000, 32767, "10.0.0.0/16", "made by hand"))
+				denyAgain, err := e.allow(ctx, group, tcpFromIP(30000, 32767, "10.0.0.0/16", "made by hand"))
 				if err != nil {
 					return nil, err
 				}
@@ -93,7 +93,7 @@ func groupTampers() []Tamper {
 				if err != nil {
 					return nil, err
 				}
-				denyAgain, err := e.allow(ctx, group, ipRule("tcp", 1, 65535, "10.0.0.0/8", ""))
+				denyAgain, err := e.allow(ctx, group, tcpFromIP(1, 65535, "10.0.0.0/8", ""))
 				if err != nil {
 					return nil, err
 				}
@@ -126,7 +126,7 @@ func groupTampers() []Tamper {
 			Name: "rule of the load balancer controller", Row: "a rule", Cases: []string{"C07"},
 			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
 				group, lb := e.group(infrav1.SecurityGroupNode), e.group(infrav1.SecurityGroupLB)
-				undo, err := e.allow(ctx, group, groupRule("tcp", 8080, 8080, lb, "elbv2.k8s.aws/targetGroupBinding=shared"))
+				undo, err := e.allow(ctx, group, tcpFromGroup(8080, 8080, lb, "elbv2.k8s.aws/targetGroupBinding=shared"))
 				finding := e.clusterDrift(providers.KindSecurityGroup, group, added(ingressPath, "tcp 8080-8080 from "+lb))
 				finding.Status = detector.Foreign
 				return damage(undo, err, finding)
@@ -135,17 +135,17 @@ func groupTampers() []Tamper {
 	}
 }
 
-func ipRule(protocol string, from, to int32, cidr, text string) types.IpPermission {
+func tcpFromIP(from, to int32, cidr, text string) types.IpPermission {
 	r := types.IpRange{CidrIp: aws.String(cidr)}
 	if text != "" {
 		r.Description = aws.String(text)
 	}
-	return types.IpPermission{IpProtocol: aws.String(protocol), FromPort: aws.Int32(from), ToPort: aws.Int32(to), IpRanges: []types.IpRange{r}}
+	return types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(from), ToPort: aws.Int32(to), IpRanges: []types.IpRange{r}}
 }
 
-func groupRule(protocol string, from, to int32, group, text string) types.IpPermission {
+func tcpFromGroup(from, to int32, group, text string) types.IpPermission {
 	return types.IpPermission{
-		IpProtocol: aws.String(protocol), FromPort: aws.Int32(from), ToPort: aws.Int32(to),
+		IpProtocol: aws.String("tcp"), FromPort: aws.Int32(from), ToPort: aws.Int32(to),
 		UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: aws.String(group), Description: aws.String(text)}},
 	}
 }

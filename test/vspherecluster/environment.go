@@ -2,20 +2,17 @@ package vspherecluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	vim "github.com/vmware/govmomi/vim25/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/holdfast-io/holdfast/test/capi"
 )
 
 // DefaultExample is the example that tampers are done to.
@@ -58,11 +55,10 @@ type Environment struct {
 // builder carries what the steps of Build share.
 type builder struct {
 	*VCenter
-	env  *Environment
-	name string
+	*capi.Maker
+	env *Environment
 	// grouped are the members of the failure domain's group.
 	grouped []vim.ManagedObjectReference
-	created time.Time
 }
 
 // Build makes the cluster that the options describe in the vCenter. It is not
@@ -78,26 +74,22 @@ func Build(ctx context.Context, v *VCenter, opts Options) (*Environment, error) 
 		}
 	}
 	b := &builder{
-		VCenter: v, name: m.Cluster.Name, created: opts.Created,
+		VCenter: v, Maker: capi.NewMaker(m.Cluster, opts.Created),
 		env: &Environment{
 			VCenter: v, Cluster: m.Cluster, VSphereCluster: m.VSphereCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,
 			Zones: m.Zones, FailureDomains: m.FailureDomains, Secrets: m.Secrets,
 		},
 	}
-	if b.created.IsZero() {
-		b.created = time.Now().Add(-24 * time.Hour)
-	}
-	b.created = b.created.UTC().Truncate(time.Second)
 	if err := b.adopt(m); err != nil {
-		return nil, fmt.Errorf("build cluster %s: %w", b.name, err)
+		return nil, fmt.Errorf("build cluster %s: %w", b.Name, err)
 	}
 	if err := b.machines(m); err != nil {
-		return nil, fmt.Errorf("build cluster %s: %w", b.name, err)
+		return nil, fmt.Errorf("build cluster %s: %w", b.Name, err)
 	}
 	for i := range b.env.Machines {
 		if err := b.clone(ctx, i); err != nil {
-			return nil, fmt.Errorf("build cluster %s: machine %s: %w", b.name, b.env.Machines[i].Name, err)
+			return nil, fmt.Errorf("build cluster %s: machine %s: %w", b.Name, b.env.Machines[i].Name, err)
 		}
 	}
 	b.finish()
@@ -127,16 +119,4 @@ func (b *builder) adopt(m *Manifest) error {
 		}
 	}
 	return nil
-}
-
-// suffix gives the five letters that a generated name ends in: random to the
-// eye, and the same in every run.
-func (b *builder) suffix(of string) string {
-	sum := sha256.Sum256([]byte(b.env.Cluster.Namespace + "/" + b.name + "/" + of))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]
-}
-
-// uid gives an object's UID, the same in every run.
-func (b *builder) uid(kind, name string) types.UID {
-	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(kind+"/"+b.env.Cluster.Namespace+"/"+name)).String())
 }

@@ -2,14 +2,15 @@ package vspherecluster
 
 import (
 	"maps"
-	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/test/capi"
 )
+
+var machineKind = infrav1.GroupVersion.WithKind("VSphereMachine").GroupKind()
 
 // machines makes the Machines of the control plane and of every
 // MachineDeployment, with their VSphereMachines and VSphereVMs.
@@ -20,63 +21,19 @@ func (b *builder) machines(m *Manifest) error {
 		return err
 	}
 	for i := range int(ptr.Deref(kcp.Spec.Replicas, 1)) {
-		machine := b.machine(kcp.Name, i, kcp, controlPlaneAPIVersion, "KubeadmControlPlane")
-		machine.Labels[clusterv1.MachineControlPlaneLabel] = ""
-		machine.Labels[clusterv1.MachineControlPlaneNameLabel] = kcp.Name
-		machine.Spec.Version = kcp.Spec.Version
-		b.add(machine, template)
+		b.add(b.ControlPlaneMachine(kcp, controlPlaneAPIVersion, kcp.Spec.Version, i, machineKind), template)
 	}
 	for _, d := range m.Deployments {
 		if template, err = m.template(d.Spec.Template.Spec.InfrastructureRef.Name); err != nil {
 			return err
 		}
-		b.deployment(d, template)
+		set, workers := b.Workers(d, machineKind)
+		b.env.Sets = append(b.env.Sets, set)
+		for _, w := range workers {
+			b.add(w, template)
+		}
 	}
 	return nil
-}
-
-func (b *builder) deployment(d *clusterv1.MachineDeployment, template *infrav1.VSphereMachineTemplate) {
-	hash := b.suffix("template/" + d.Name)
-	labels := map[string]string{
-		clusterv1.ClusterNameLabel:             b.name,
-		clusterv1.MachineDeploymentNameLabel:   d.Name,
-		clusterv1.MachineDeploymentUniqueLabel: hash,
-	}
-	set := &clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{
-		ClusterName: b.name, Replicas: d.Spec.Replicas,
-		Selector: metav1.LabelSelector{MatchLabels: labels},
-		Template: *d.Spec.Template.DeepCopy(),
-	}}
-	set.Name, set.Labels = d.Name+"-"+hash, labels
-	set.Spec.Template.Labels = labels
-	b.meta(set, clusterv1.GroupVersion.String(), "MachineSet", b.ownedBy(d, clusterv1.GroupVersion.String(), "MachineDeployment"))
-	b.env.Sets = append(b.env.Sets, set)
-	for i := range int(ptr.Deref(d.Spec.Replicas, 1)) {
-		machine := b.machine(set.Name, i, set, clusterv1.GroupVersion.String(), "MachineSet")
-		maps.Copy(machine.Labels, labels)
-		machine.Labels[clusterv1.MachineSetNameLabel] = set.Name
-		machine.Spec.Version = d.Spec.Template.Spec.Version
-		machine.Spec.FailureDomain = d.Spec.Template.Spec.FailureDomain
-		b.add(machine, template)
-	}
-}
-
-// machine makes the bare Machine number i of an owner.
-func (b *builder) machine(prefix string, i int, owner client.Object, apiVersion, kind string) *clusterv1.Machine {
-	m := &clusterv1.Machine{}
-	m.Name = prefix + "-" + b.suffix(prefix+"/"+strconv.Itoa(i))
-	m.Labels = map[string]string{clusterv1.ClusterNameLabel: b.name}
-	m.Finalizers = []string{clusterv1.MachineFinalizer}
-	m.Spec.ClusterName = b.name
-	m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: infrav1.GroupVersion.Group, Kind: "VSphereMachine", Name: m.Name,
-	}
-	m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfig", Name: m.Name,
-	}
-	m.Spec.Bootstrap.DataSecretName = ptr.To(m.Name)
-	b.meta(m, clusterv1.GroupVersion.String(), "Machine", b.ownedBy(owner, apiVersion, kind))
-	return m
 }
 
 // add keeps a Machine, and makes its VSphereMachine from the template as CAPI
@@ -89,11 +46,11 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.VSphereMachineTemp
 		clusterv1.TemplateClonedFromNameAnnotation:      template.Name,
 		clusterv1.TemplateClonedFromGroupKindAnnotation: "VSphereMachineTemplate." + infrav1.GroupVersion.Group,
 	}
-	b.meta(vsm, infrav1.GroupVersion.String(), "VSphereMachine", b.ownedBy(m, clusterv1.GroupVersion.String(), "Machine"))
+	b.Meta(vsm, infrav1.GroupVersion.String(), "VSphereMachine", b.ControlledBy(m, capi.CoreAPIVersion, "Machine"))
 
 	vm := &infrav1.VSphereVM{}
 	vm.Name = m.Name
-	vm.Labels = map[string]string{clusterv1.ClusterNameLabel: b.name}
+	vm.Labels = map[string]string{clusterv1.ClusterNameLabel: b.Name}
 	if _, ok := m.Labels[clusterv1.MachineControlPlaneLabel]; ok {
 		vm.Labels[clusterv1.MachineControlPlaneLabel] = ""
 	}
@@ -108,9 +65,7 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.VSphereMachineTemp
 	if vm.Spec.Thumbprint == "" {
 		vm.Spec.Thumbprint = b.env.VSphereCluster.Spec.Thumbprint
 	}
-	owner := b.ownedBy(vsm, infrav1.GroupVersion.String(), "VSphereMachine")
-	owner.Controller, owner.BlockOwnerDeletion = nil, nil
-	b.meta(vm, infrav1.GroupVersion.String(), "VSphereVM", owner)
+	b.Meta(vm, infrav1.GroupVersion.String(), "VSphereVM", b.OwnedBy(vsm, infrav1.GroupVersion.String(), "VSphereMachine"))
 
 	b.env.Machines = append(b.env.Machines, m)
 	b.env.VSphereMachines = append(b.env.VSphereMachines, vsm)

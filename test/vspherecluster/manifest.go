@@ -1,18 +1,13 @@
 package vspherecluster
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	infrav1beta1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta1"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
@@ -21,7 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	coreconversion "sigs.k8s.io/cluster-api/core/webhooks/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
-	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast-io/holdfast/test/capi"
 )
 
 // Manifest is one cluster as a user applies it. Objects of v1beta1 are
@@ -41,38 +37,19 @@ type Manifest struct {
 
 // Scheme has the types that manifests and environments are made of.
 func Scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	return capi.Scheme(
 		corev1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme, controlplanev1beta1.AddToScheme,
 		bootstrapv1beta1.AddToScheme, infrav1.AddToScheme, infrav1beta1.AddToScheme,
-	} {
-		if err := add(s); err != nil {
-			panic(err) // a programming error: these types register or the binary is broken
-		}
-	}
-	return s
+	)
 }
 
 // Load reads a manifest of several documents. An unknown field, an unknown kind
 // and a second cluster are errors that name the file.
 func Load(files fs.FS, name string) (*Manifest, error) {
-	data, err := fs.ReadFile(files, name)
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
 	m, scheme := &Manifest{}, Scheme()
-	docs := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil && len(bytes.TrimSpace(doc)) > 0 {
-			err = m.add(scheme, doc)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", name, n, err)
-		}
+	take := func(_ []byte, obj runtime.Object) error { return m.add(scheme, obj) }
+	if err := capi.Read(files, name, scheme, take); err != nil {
+		return nil, err
 	}
 	if m.Cluster == nil || m.VSphereCluster == nil || m.ControlPlane == nil {
 		return nil, fmt.Errorf("%s: needs a Cluster, a VSphereCluster and a KubeadmControlPlane", name)
@@ -80,23 +57,11 @@ func Load(files fs.FS, name string) (*Manifest, error) {
 	return m, nil
 }
 
-func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := yaml.Unmarshal(doc, &head); err != nil {
-		return err
-	}
-	obj, err := scheme.New(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+func (m *Manifest) add(scheme *runtime.Scheme, obj runtime.Object) error {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	obj, err := stored(scheme, obj, kind)
 	if err != nil {
-		return err
-	}
-	if err := yaml.UnmarshalStrict(doc, obj); err != nil {
-		return fmt.Errorf("%s: %w", head.Kind, err)
-	}
-	if obj, err = stored(scheme, obj, head.Kind); err != nil {
-		return fmt.Errorf("convert %s: %w", head.Kind, err)
+		return fmt.Errorf("convert %s: %w", kind, err)
 	}
 	switch o := obj.(type) {
 	case *clusterv1.Cluster:
@@ -121,7 +86,7 @@ func (m *Manifest) add(scheme *runtime.Scheme, doc []byte) error {
 	case *corev1.Secret:
 		m.Secrets = append(m.Secrets, o)
 	default:
-		return fmt.Errorf("kind %s is not played here", head.Kind)
+		return fmt.Errorf("kind %s is not played here", kind)
 	}
 	return nil
 }

@@ -127,10 +127,15 @@ func (p *policy) at(path string) Position { return p.doc.pos("spec." + path) }
 // report adds a problem, unless the value at that place is wrong already: a
 // duration that cannot be read is not also too short.
 func (p *policy) report(at Position, code, hint, format string, args ...any) {
-	if slices.ContainsFunc(p.doc.problems, func(x Problem) bool { return x.Position == at && x.Code != "MissingKey" }) {
+	if slices.ContainsFunc(p.doc.problems, func(x Problem) bool { return x.Position == at && x.Code != "MissingKey" && !x.Warning }) {
 		return
 	}
 	p.doc.problems = append(p.doc.problems, Problem{Position: at, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// warn adds a problem that does not keep the policy from being used.
+func (p *policy) warn(at Position, code, hint, message string) {
+	p.doc.problems = append(p.doc.problems, Problem{Position: at, Warning: true, Code: code, Message: message, Hint: hint})
 }
 
 func (p *policy) match(m *v1alpha1.Match) {

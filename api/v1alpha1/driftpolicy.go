@@ -140,7 +140,9 @@ type Target struct {
 	// Name is the resource's display name; `*` stands for any run of
 	// characters. Names do not identify anything: prefer id.
 	Name string `json:"name,omitempty"`
-	// Statuses are what comparing came to; without it, every one.
+	// Statuses are what comparing came to; without it, every one. What hides
+	// findings (an ignore entry, a rule whose action is ignore) hides
+	// NotChecked and Unknown only if they are named here.
 	Statuses []Status `json:"statuses,omitempty"`
 }
 
@@ -163,7 +165,10 @@ type Attempts struct {
 
 // Ignore is drift that is known and accepted.
 type Ignore struct {
-	// Target says which resources are meant; without it, every one.
+	// Target says which resources are meant; without it, every one. Without
+	// statuses an entry is about Drifted, Missing and Unexpected alone: what
+	// could not be read or told (NotChecked, Unknown) is hidden only where
+	// statuses name it.
 	Target *Target `json:"target,omitempty"`
 	// Paths are JSON pointers of the fields that are meant, as in rules.
 	Paths []string `json:"paths,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -152,5 +153,31 @@ func TestExamplePoliciesFitCatalogs(t *testing.T) {
 	_, problems := policies.Load(policyOptions(), "../../examples/policies")
 	for _, p := range problems.Errors() {
 		t.Error(p)
+	}
+}
+
+// TestIgnoringACloudStillSaysThatItWasNotRead: an entry for a whole provider
+// accepts its drift, not that it could not be read.
+func TestIgnoringACloudStillSaysThatItWasNotRead(t *testing.T) {
+	const entry = "apiVersion: drift.holdfast.io/v1alpha1\nkind: DriftPolicy\nmetadata: {name: a}\nspec:\n  ignore:\n  - {reason: test, target: {provider: aws%s}}\n"
+	tests := map[string]struct {
+		statuses string
+		code     int
+		stderr   string
+	}{
+		"not named": {code: 3},
+		"named":     {statuses: ", statuses: [NotChecked, Unknown]", code: 0, stderr: "this entry hides what is NotChecked"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newAWSWorld(t)
+			c := w.sim.Credentials()[0]
+			c.Deny = []string{"ec2:DescribeSecurityGroups"}
+			w.sim.AddCredential(c)
+			o := w.report(t, "--timeout", "60s", "--policy", write(t, "policy.yaml", fmt.Sprintf(entry, tc.statuses)))
+			if o.code != tc.code || !strings.Contains(o.stderr, tc.stderr) {
+				t.Errorf("exit %d, want %d\n%s", o.code, tc.code, o.stderr)
+			}
+		})
 	}
 }

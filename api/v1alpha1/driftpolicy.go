@@ -43,7 +43,10 @@ type DriftPolicySpec struct {
 	// Match says which clusters the policy is for. A policy without it is a
 	// default for every cluster.
 	Match *Match `json:"match,omitempty"`
-	// Mode is how far the policy goes. The built-in mode is observe.
+	// Mode is how far the policy goes: `off` compares nothing, `observe`
+	// reports, `dryRun` and `enforce` decide in full. The built-in mode is
+	// observe. Nothing executes `enforce` in this version: holdfast report only
+	// says what would be done.
 	Mode Mode `json:"mode,omitempty"`
 	// Schedule says when clouds are read.
 	Schedule *Schedule `json:"schedule,omitempty"`

@@ -21,7 +21,7 @@ kind: DriftPolicy
 metadata: {name: p}
 spec:
   match: {clusterSelector: {matchLabels: {tier: prod}}}
-  mode: enforce
+  mode: dryRun
 `
 
 // runPolicy runs `holdfast policy ARGS` in a folder with the files.
@@ -73,6 +73,7 @@ func TestPolicyCommand(t *testing.T) {
 		"lint good":           {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"lint", "p.yaml"}, stdout: `^$`, stderr: `^The policies can be used\.\n$`},
 		"lint bad":            {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "."}, code: 4, stdout: `^p\.yaml:6:3: unknown key "mod" in spec; did you mean "mode"\?\n$`, stderr: `cannot be used: 1 error\.`},
 		"lint warning":        {files: map[string]string{"p.yaml": goodPolicy + "  ignore: [{paths: [/tags/a], reason: x, expiresAt: 2020-01-01}]\n"}, args: []string{"lint", "p.yaml"}, stdout: `p\.yaml:7:53: warning: .* 2020-01-01`, stderr: `can be used \(1 warning\)\.`},
+		"lint enforce":        {files: map[string]string{"p.yaml": strings.Replace(goodPolicy, "dryRun", "enforce", 1)}, args: []string{"lint", "p.yaml"}, stdout: `^p\.yaml:6:9: warning: mode is enforce, and nothing executes it in this version: holdfast report only says what would be done\n$`, stderr: `can be used \(1 warning\)\.`},
 		"lint real paths":     {files: map[string]string{"p.yaml": goodPolicy + "  rules: [{id: a, target: {kind: Instance}, paths: [/instancType], action: observe}]\n"}, args: []string{"lint", "p.yaml"}, code: 4, stdout: `did you mean /instanceType\?`},
 		"lint standard input": {stdin: bad, args: []string{"lint", "-"}, code: 4, stdout: `^<stdin>:6:3: `},
 		"lint across files":   {files: map[string]string{"p.yaml": goodPolicy}, stdin: goodPolicy, args: []string{"lint", "-", "p.yaml"}, code: 4, stdout: `^p\.yaml:3:18: the name "p" is taken by the policy at <stdin>:3:18`},
@@ -81,13 +82,13 @@ func TestPolicyCommand(t *testing.T) {
 		"lint bad format":     {args: []string{"lint", ".", "-o", "xml"}, code: 2, stderr: `known are text, json, sarif`},
 		"lint json":           {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "json"}, code: 4, stdout: `"file": "p\.yaml",\s+"line": 6,\s+"column": 3,\s+"code": "UnknownKey"`},
 		"lint sarif":          {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "sarif"}, code: 4, stdout: `"ruleId": "policy/UnknownKey"`},
-		"explain":             {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `mode\s+p\.yaml:6:9\s+enforce\n`},
+		"explain":             {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `mode\s+p\.yaml:6:9\s+dryRun\n`},
 		"explain unmatched":   {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, stdout: `mode\s+builtin/any\.yaml:\d+:9\s+observe\n`},
-		"explain json":        {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod", "-o", "json"}, stdout: `"name": "mode",\s+"value": "enforce",\s+"from": \{\s+"policy": "p",\s+"level": "label-matched",\s+"file": "p\.yaml",\s+"line": 6`},
+		"explain json":        {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod", "-o", "json"}, stdout: `"name": "mode",\s+"value": "dryRun",\s+"from": \{\s+"policy": "p",\s+"level": "label-matched",\s+"file": "p\.yaml",\s+"line": 6`},
 		"explain no slash":    {args: []string{"explain", "b"}, code: 2, stderr: `cluster "b": write NAMESPACE/NAME`},
 		"explain bad policy":  {files: map[string]string{"p.yaml": bad}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, code: 4, stderr: `p\.yaml:6:3`},
 		"explain hostile":     {files: map[string]string{"p.yaml": goodPolicy + "  ignore: [{paths: [/tags/a], reason: \"\\e[31mred\\nline\"}]\n"}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `/tags/a:  \[31mred line\n`},
-		"test passes":         {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": goodPolicy, "c/expected.yaml": "decisions: [{action: observe, mode: enforce}]\n"}, args: []string{"test", "."}, stdout: `^ok    c\n$`, stderr: `^1 case, 0 failed\.`},
+		"test passes":         {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": goodPolicy, "c/expected.yaml": "decisions: [{action: observe, mode: dryRun}]\n"}, args: []string{"test", "."}, stdout: `^ok    c\n$`, stderr: `^1 case, 0 failed\.`},
 		"test fails":          {files: map[string]string{"c/input.yaml": caseInput, "c/expected.yaml": "decisions: [{action: patch}]\n"}, args: []string{"test", "."}, code: 1, stdout: `^FAIL  c \(-expected \+decided\)`, stderr: `1 failed`},
 		"test broken":         {files: map[string]string{"c/input.yaml": "a: b\n"}, args: []string{"test", "."}, code: 2, stdout: `^ERROR c`},
 		"test bad policy":     {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": bad, "c/expected.yaml": ""}, args: []string{"test", "."}, code: 4, stdout: `policy\.yaml:6:3`},

@@ -67,7 +67,7 @@ func (f *policyTestFlags) run(cmd *cobra.Command, dir string) error {
 			text, code = "ERROR "+r.Name+"\n"+indent(r.Err.Error()), worse(code, statusOf(r.Err))
 			failed++
 		case r.Failure != "":
-			text, code = "FAIL  "+r.Name+" (-expected +decided)\n"+indent(r.Failure), worse(code, exitFailed)
+			text, code = "FAIL  "+r.Name+"\n"+indent(r.Failure), worse(code, exitFailed)
 			failed++
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {

@@ -89,7 +89,7 @@ func TestPolicyCommand(t *testing.T) {
 		"explain bad policy":  {files: map[string]string{"p.yaml": bad}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, code: 4, stderr: `p\.yaml:6:3`},
 		"explain hostile":     {files: map[string]string{"p.yaml": goodPolicy + "  ignore: [{paths: [/tags/a], reason: \"\\e[31mred\\nline\"}]\n"}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `/tags/a:  \[31mred line\n`},
 		"test passes":         {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": goodPolicy, "c/expected.yaml": "decisions: [{action: observe, mode: dryRun}]\n"}, args: []string{"test", "."}, stdout: `^ok    c\n$`, stderr: `^1 case, 0 failed\.`},
-		"test fails":          {files: map[string]string{"c/input.yaml": caseInput, "c/expected.yaml": "decisions: [{action: patch}]\n"}, args: []string{"test", "."}, code: 1, stdout: `^FAIL  c \(-expected \+decided\)`, stderr: `1 failed`},
+		"test fails":          {files: map[string]string{"c/input.yaml": caseInput, "c/expected.yaml": "decisions: [{action: patch}]\n"}, args: []string{"test", "."}, code: 1, stdout: `^FAIL  c\n      i-1 action: want patch, got observe\n$`, stderr: `1 failed`},
 		"test broken":         {files: map[string]string{"c/input.yaml": "a: b\n"}, args: []string{"test", "."}, code: 2, stdout: `^ERROR c`},
 		"test bad policy":     {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": bad, "c/expected.yaml": ""}, args: []string{"test", "."}, code: 4, stdout: `policy\.yaml:6:3`},
 		"test nothing":        {args: []string{"test", "."}, code: 2, stderr: `has no test case`},

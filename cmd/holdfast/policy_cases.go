@@ -39,7 +39,7 @@ commit them.
 Exit status: 0 all as expected, 1 a case decides otherwise, 2 a case could not
 be run, 4 a case's policy is bad.`,
 		Example: `  holdfast policy test policies/tests --junit junit.xml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    wantArguments("folder of test cases", false),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	cmd.Flags().StringVar(&f.junit, "junit", "", "file to write JUnit XML to")

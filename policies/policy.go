@@ -85,6 +85,7 @@ func compilePolicy(src Source, root *yaml.Node, cat *catalog) (*policy, Problems
 	if m := doc.Spec.Match; m != nil {
 		p.match(m)
 	}
+	p.checkMode()
 	p.compileSchedule()
 	p.compileRules(cat)
 	p.compileIgnores(cat)
@@ -127,10 +128,15 @@ func (p *policy) at(path string) Position { return p.doc.pos("spec." + path) }
 // report adds a problem, unless the value at that place is wrong already: a
 // duration that cannot be read is not also too short.
 func (p *policy) report(at Position, code, hint, format string, args ...any) {
-	if slices.ContainsFunc(p.doc.problems, func(x Problem) bool { return x.Position == at && x.Code != "MissingKey" }) {
+	if slices.ContainsFunc(p.doc.problems, func(x Problem) bool { return x.Position == at && x.Code != "MissingKey" && !x.Warning }) {
 		return
 	}
 	p.doc.problems = append(p.doc.problems, Problem{Position: at, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// warn adds a problem that does not keep the policy from being used.
+func (p *policy) warn(at Position, code, hint, message string) {
+	p.doc.problems = append(p.doc.problems, Problem{Position: at, Warning: true, Code: code, Message: message, Hint: hint})
 }
 
 func (p *policy) match(m *v1alpha1.Match) {
@@ -180,6 +186,15 @@ func (p *policy) matches(namespace, name string, set labels.Set) (matches, exact
 		}
 	}
 	return matches, exact
+}
+
+// checkMode warns of a mode that promises more than this version does: who
+// writes enforce should not believe that drift is being repaired.
+func (p *policy) checkMode() {
+	if p.spec.Mode == v1alpha1.ModeEnforce {
+		p.warn(p.at("mode"), "NotExecuted", "",
+			"mode is enforce, and nothing executes it in this version: holdfast report only says what would be done")
+	}
 }
 
 func (p *policy) compileSchedule() {

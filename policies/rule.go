@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/detector"
 )
 
 var ruleID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
@@ -163,9 +164,24 @@ func (p *policy) compileIgnores(cat *catalog) {
 		if ig.Target == nil && len(ig.Paths) == 0 && ig.When == "" {
 			p.report(p.at(path), "IgnoresAll", "name a target, paths or when", "this entry would ignore everything")
 		}
+		if s := hiddenStatus(ig.Target); s >= 0 {
+			p.warn(p.at(fmt.Sprintf("%s.target.statuses[%d]", path, s)), "HidesNotChecked", hidesHint,
+				fmt.Sprintf("this entry hides what is %s: a report that could not look then ends as if all were in sync", ig.Target.Statuses[s]))
+		}
 		p.checkTarget(cat, path, ig.Target, c.paths)
 		p.ignores = append(p.ignores, c)
 	}
+}
+
+const hidesHint = "leave the status out, or name an id or a name and expiresAt so that little is hidden and not for ever"
+
+// hiddenStatus gives the place of the first status in a target that says that
+// nobody could look, -1 if there is none.
+func hiddenStatus(t *v1alpha1.Target) int {
+	if t == nil {
+		return -1
+	}
+	return slices.IndexFunc(t.Statuses, func(s v1alpha1.Status) bool { return notDrift(detector.Status(s)) })
 }
 
 func parseExpiry(s string) (time.Time, error) {

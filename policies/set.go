@@ -200,6 +200,10 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 	if m.Target != nil {
 		provider, kind = m.Target.Provider, m.Target.Kind
 	}
+	if s := hiddenStatus(m.Target); s >= 0 && m.Action == v1alpha1.ActionIgnore {
+		out = append(out, Problem{Position: at("action"), Warning: true, Code: "HidesNotChecked", Hint: "use observe, or name an id or a name so that little is hidden",
+			Message: fmt.Sprintf("rule %q hides what is %s: a report that could not look then ends as if all were in sync", r.ID, m.Target.Statuses[s])})
+	}
 	if m.Action == v1alpha1.ActionPatch {
 		out = append(out, cat.checkPatch(provider, kind, m.paths, func(part string) Position {
 			if _, own := r.from["paths"]; own {

@@ -102,13 +102,13 @@ func (c *candidate) judge(e *Effective, f *detector.Finding, d *detector.Diff, v
 	vars.setDiff(d)
 	win, broken := winner(e, f, d, vars)
 	v := verdict{rule: win, action: Observe, reason: "no rule matches"}
-	if by := c.ignoredByAnnotation(d); by != "" {
+	if by := c.ignoredByAnnotation(d); by != "" && !notDrift(f.Status) {
 		v.action, v.annotation, v.reason = Ignore, by, "ignored by an annotation"
 		return v
 	}
 	var ended *ignore
 	for _, ig := range e.ignores {
-		if !targetMatches(ig.Target, f) || !pathsMatch(ig.paths, d) {
+		if !ig.silences(f) || !pathsMatch(ig.paths, d) {
 			continue
 		}
 		if !ig.expires.IsZero() && !r.Now.Before(ig.expires) {
@@ -125,6 +125,9 @@ func (c *candidate) judge(e *Effective, f *detector.Finding, d *detector.Diff, v
 	if win != nil {
 		v.action = Action(win.Action)
 		v.reason = fmt.Sprintf("rule %s says %s", win.ID, v.action)
+		if v.action == Ignore && notDrift(f.Status) && !namesStatus(win.Target, f.Status) {
+			v.action, v.reason = Observe, fmt.Sprintf("%s, but hides %s only where its target's statuses name it", v.reason, f.Status)
+		}
 	}
 	if why := c.impossible(v.action, f, d); why != "" {
 		v.action, v.reason = Observe, v.reason+", but "+why
@@ -166,6 +169,22 @@ func targetMatches(t *v1alpha1.Target, f *detector.Finding) bool {
 		(t.Kind == "" || t.Kind == f.Resource.Kind) &&
 		optionalGlob(t.ID, f.Resource.ID) && optionalGlob(t.Name, f.Resource.Name) &&
 		(len(t.Statuses) == 0 || slices.Contains(t.Statuses, v1alpha1.Status(f.Status)))
+}
+
+// silences reports whether the entry is about the finding. An entry that names
+// no statuses is about drift alone: that nobody could look is never hidden by
+// the way, since a report would then pass for one in which all is in sync.
+func (ig *ignore) silences(f *detector.Finding) bool {
+	if !targetMatches(ig.Target, f) {
+		return false
+	}
+	return f.Status == detector.Drifted || f.Status == detector.Missing || f.Status == detector.Unexpected || namesStatus(ig.Target, f.Status)
+}
+
+// namesStatus reports whether a target lists the status, rather than matching
+// it for want of a list.
+func namesStatus(t *v1alpha1.Target, s detector.Status) bool {
+	return t != nil && slices.Contains(t.Statuses, v1alpha1.Status(s))
 }
 
 func pathsMatch(paths []pathPattern, d *detector.Diff) bool {

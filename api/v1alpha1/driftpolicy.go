@@ -43,7 +43,10 @@ type DriftPolicySpec struct {
 	// Match says which clusters the policy is for. A policy without it is a
 	// default for every cluster.
 	Match *Match `json:"match,omitempty"`
-	// Mode is how far the policy goes. The built-in mode is observe.
+	// Mode is how far the policy goes: `off` compares nothing, `observe`
+	// reports, `dryRun` and `enforce` decide in full. The built-in mode is
+	// observe. Nothing executes `enforce` in this version: holdfast report only
+	// says what would be done.
 	Mode Mode `json:"mode,omitempty"`
 	// Schedule says when clouds are read.
 	Schedule *Schedule `json:"schedule,omitempty"`
@@ -140,7 +143,9 @@ type Target struct {
 	// Name is the resource's display name; `*` stands for any run of
 	// characters. Names do not identify anything: prefer id.
 	Name string `json:"name,omitempty"`
-	// Statuses are what comparing came to; without it, every one.
+	// Statuses are what comparing came to; without it, every one. What hides
+	// findings (an ignore entry, a rule whose action is ignore) hides
+	// NotChecked and Unknown only if they are named here.
 	Statuses []Status `json:"statuses,omitempty"`
 }
 
@@ -163,7 +168,10 @@ type Attempts struct {
 
 // Ignore is drift that is known and accepted.
 type Ignore struct {
-	// Target says which resources are meant; without it, every one.
+	// Target says which resources are meant; without it, every one. Without
+	// statuses an entry is about Drifted, Missing and Unexpected alone: what
+	// could not be read or told (NotChecked, Unknown) is hidden only where
+	// statuses name it.
 	Target *Target `json:"target,omitempty"`
 	// Paths are JSON pointers of the fields that are meant, as in rules.
 	Paths []string `json:"paths,omitempty"`

@@ -1,7 +1,8 @@
 package v1alpha1
 
 // Mode is how far a policy goes: `off` compares nothing, `observe` reports,
-// `dryRun` decides in full and executes nothing, `enforce` executes.
+// `dryRun` decides in full and executes nothing, `enforce` decides in full and
+// allows an executor to act. This version has no executor: it only reports.
 type Mode string
 
 // Modes, from the safest.

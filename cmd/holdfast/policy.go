@@ -20,8 +20,9 @@ func newPolicyCommand() *cobra.Command {
 		Short: "Check, explain and test policies",
 		Long: `Check, explain and test policies: what is done about which drift, when, and how
 much of it at once. docs/policy.md is the reference of the language.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:                       onlyCommands,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newPolicyLintCommand(), newPolicyExplainCommand(), newPolicyTestCommand(), newPolicySchemaCommand())
 	return cmd
@@ -60,7 +61,7 @@ func newPolicyExplainCommand() *cobra.Command {
 it comes from. No cluster is read: the labels by which policies select it are
 given with --labels.`,
 		Example: `  holdfast policy explain prod/eu-1 --policy policies/ --labels tier=prod`,
-		Args:    cobra.ExactArgs(1),
+		Args:    wantArguments("cluster", false),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	cmd.Flags().StringArrayVar(&f.policies, "policy", nil, "file or folder of DriftPolicies, beside the built-in ones; repeatable")

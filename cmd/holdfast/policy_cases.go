@@ -39,7 +39,7 @@ commit them.
 Exit status: 0 all as expected, 1 a case decides otherwise, 2 a case could not
 be run, 4 a case's policy is bad.`,
 		Example: `  holdfast policy test policies/tests --junit junit.xml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    wantArguments("folder of test cases", false),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	cmd.Flags().StringVar(&f.junit, "junit", "", "file to write JUnit XML to")
@@ -67,7 +67,7 @@ func (f *policyTestFlags) run(cmd *cobra.Command, dir string) error {
 			text, code = "ERROR "+r.Name+"\n"+indent(r.Err.Error()), worse(code, statusOf(r.Err))
 			failed++
 		case r.Failure != "":
-			text, code = "FAIL  "+r.Name+" (-expected +decided)\n"+indent(r.Failure), worse(code, exitFailed)
+			text, code = "FAIL  "+r.Name+"\n"+indent(r.Failure), worse(code, exitFailed)
 			failed++
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {

@@ -36,7 +36,7 @@ kinds and paths, rules that can never win, and names given twice across files.
 Exit status: 0 if the policies can be used, perhaps with warnings, 4 if not.`,
 		Example: `  holdfast policy lint policies/
   holdfast policy lint -o sarif policies/ > policies.sarif`,
-		Args: cobra.MinimumNArgs(1),
+		Args: wantArguments("policy file or folder", true),
 		RunE: func(cmd *cobra.Command, args []string) error { return lint(cmd, args, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or sarif")

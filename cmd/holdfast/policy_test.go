@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,7 @@ kind: DriftPolicy
 metadata: {name: p}
 spec:
   match: {clusterSelector: {matchLabels: {tier: prod}}}
-  mode: enforce
+  mode: dryRun
 `
 
 // runPolicy runs `holdfast policy ARGS` in a folder with the files.
@@ -72,22 +73,29 @@ func TestPolicyCommand(t *testing.T) {
 		"lint good":           {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"lint", "p.yaml"}, stdout: `^$`, stderr: `^The policies can be used\.\n$`},
 		"lint bad":            {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "."}, code: 4, stdout: `^p\.yaml:6:3: unknown key "mod" in spec; did you mean "mode"\?\n$`, stderr: `cannot be used: 1 error\.`},
 		"lint warning":        {files: map[string]string{"p.yaml": goodPolicy + "  ignore: [{paths: [/tags/a], reason: x, expiresAt: 2020-01-01}]\n"}, args: []string{"lint", "p.yaml"}, stdout: `p\.yaml:7:53: warning: .* 2020-01-01`, stderr: `can be used \(1 warning\)\.`},
+		"lint enforce":        {files: map[string]string{"p.yaml": strings.Replace(goodPolicy, "dryRun", "enforce", 1)}, args: []string{"lint", "p.yaml"}, stdout: `^p\.yaml:6:9: warning: mode is enforce, and nothing executes it in this version: holdfast report only says what would be done\n$`, stderr: `can be used \(1 warning\)\.`},
 		"lint real paths":     {files: map[string]string{"p.yaml": goodPolicy + "  rules: [{id: a, target: {kind: Instance}, paths: [/instancType], action: observe}]\n"}, args: []string{"lint", "p.yaml"}, code: 4, stdout: `did you mean /instanceType\?`},
 		"lint standard input": {stdin: bad, args: []string{"lint", "-"}, code: 4, stdout: `^<stdin>:6:3: `},
 		"lint across files":   {files: map[string]string{"p.yaml": goodPolicy}, stdin: goodPolicy, args: []string{"lint", "-", "p.yaml"}, code: 4, stdout: `^p\.yaml:3:18: the name "p" is taken by the policy at <stdin>:3:18`},
 		"lint no file":        {args: []string{"lint", "none.yaml"}, code: 4, stdout: `^none\.yaml: cannot be read: .*; check the path`},
-		"lint nothing":        {args: []string{"lint"}, code: 2, stderr: `requires at least 1 arg`},
+		"lint nothing":        {args: []string{"lint"}, code: 2, stderr: `^no policy file or folder is given; usage: policy lint FILE\|FOLDER\.\.\. \[flags\]$`},
+		"explain nothing":     {args: []string{"explain"}, code: 2, stderr: `^no cluster is given; usage: policy explain NAMESPACE/NAME \[flags\]$`},
+		"explain two":         {args: []string{"explain", "a/b", "c/d"}, code: 2, stderr: `^one cluster at a time: "c/d" is too many; usage: policy explain `},
+		"test no folder":      {args: []string{"test"}, code: 2, stderr: `^no folder of test cases is given; usage: policy test FOLDER \[flags\]$`},
+		"misspelt command":    {args: []string{"lnit"}, code: 2, stderr: `^unknown command "lnit" for "policy"; did you mean lint\?$`},
+		"unknown command":     {args: []string{"frobnicate"}, code: 2, stderr: `^unknown command "frobnicate" for "policy"; known are .*explain, lint, schema, test$`},
+		"no command":          {stdout: `Available Commands:`},
 		"lint bad format":     {args: []string{"lint", ".", "-o", "xml"}, code: 2, stderr: `known are text, json, sarif`},
 		"lint json":           {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "json"}, code: 4, stdout: `"file": "p\.yaml",\s+"line": 6,\s+"column": 3,\s+"code": "UnknownKey"`},
 		"lint sarif":          {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "sarif"}, code: 4, stdout: `"ruleId": "policy/UnknownKey"`},
-		"explain":             {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `mode\s+p\.yaml:6:9\s+enforce\n`},
+		"explain":             {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `mode\s+p\.yaml:6:9\s+dryRun\n`},
 		"explain unmatched":   {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, stdout: `mode\s+builtin/any\.yaml:\d+:9\s+observe\n`},
-		"explain json":        {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod", "-o", "json"}, stdout: `"name": "mode",\s+"value": "enforce",\s+"from": \{\s+"policy": "p",\s+"level": "label-matched",\s+"file": "p\.yaml",\s+"line": 6`},
+		"explain json":        {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod", "-o", "json"}, stdout: `"name": "mode",\s+"value": "dryRun",\s+"from": \{\s+"policy": "p",\s+"level": "label-matched",\s+"file": "p\.yaml",\s+"line": 6`},
 		"explain no slash":    {args: []string{"explain", "b"}, code: 2, stderr: `cluster "b": write NAMESPACE/NAME`},
 		"explain bad policy":  {files: map[string]string{"p.yaml": bad}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, code: 4, stderr: `p\.yaml:6:3`},
 		"explain hostile":     {files: map[string]string{"p.yaml": goodPolicy + "  ignore: [{paths: [/tags/a], reason: \"\\e[31mred\\nline\"}]\n"}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `/tags/a:  \[31mred line\n`},
-		"test passes":         {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": goodPolicy, "c/expected.yaml": "decisions: [{action: observe, mode: enforce}]\n"}, args: []string{"test", "."}, stdout: `^ok    c\n$`, stderr: `^1 case, 0 failed\.`},
-		"test fails":          {files: map[string]string{"c/input.yaml": caseInput, "c/expected.yaml": "decisions: [{action: patch}]\n"}, args: []string{"test", "."}, code: 1, stdout: `^FAIL  c \(-expected \+decided\)`, stderr: `1 failed`},
+		"test passes":         {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": goodPolicy, "c/expected.yaml": "decisions: [{action: observe, mode: dryRun}]\n"}, args: []string{"test", "."}, stdout: `^ok    c\n$`, stderr: `^1 case, 0 failed\.`},
+		"test fails":          {files: map[string]string{"c/input.yaml": caseInput, "c/expected.yaml": "decisions: [{action: patch}]\n"}, args: []string{"test", "."}, code: 1, stdout: `^FAIL  c\n      i-1 action: want patch, got observe\n$`, stderr: `1 failed`},
 		"test broken":         {files: map[string]string{"c/input.yaml": "a: b\n"}, args: []string{"test", "."}, code: 2, stdout: `^ERROR c`},
 		"test bad policy":     {files: map[string]string{"c/input.yaml": caseInput, "c/policy.yaml": bad, "c/expected.yaml": ""}, args: []string{"test", "."}, code: 4, stdout: `policy\.yaml:6:3`},
 		"test nothing":        {args: []string{"test", "."}, code: 2, stderr: `has no test case`},
@@ -179,5 +187,31 @@ func TestPlatformStopLosesInstanceStore(t *testing.T) {
 			f := d.Finding
 			t.Errorf("%s %s %s is patched in place by %s, which stops the machine", f.Resource.Provider, f.Resource.Kind, f.Diffs[0].Path, d.Rule.ID)
 		}
+	}
+}
+
+// TestIgnoringACloudStillSaysThatItWasNotRead: an entry for a whole provider
+// accepts its drift, not that it could not be read.
+func TestIgnoringACloudStillSaysThatItWasNotRead(t *testing.T) {
+	const entry = "apiVersion: drift.holdfast.io/v1alpha1\nkind: DriftPolicy\nmetadata: {name: a}\nspec:\n  ignore:\n  - {reason: test, target: {provider: aws%s}}\n"
+	tests := map[string]struct {
+		statuses string
+		code     int
+		stderr   string
+	}{
+		"not named": {code: 3},
+		"named":     {statuses: ", statuses: [NotChecked, Unknown]", code: 0, stderr: "this entry hides what is NotChecked"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newAWSWorld(t)
+			c := w.sim.Credentials()[0]
+			c.Deny = []string{"ec2:DescribeSecurityGroups"}
+			w.sim.AddCredential(c)
+			o := w.report(t, "--timeout", "60s", "--policy", write(t, "policy.yaml", fmt.Sprintf(entry, tc.statuses)))
+			if o.code != tc.code || !strings.Contains(o.stderr, tc.stderr) {
+				t.Errorf("exit %d, want %d\n%s", o.code, tc.code, o.stderr)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ func WriteJUnit(w io.Writer, results []Result) error {
 		case r.Err != nil:
 			c.Error = &junit.Result{Message: "the case could not be run", Data: r.Err.Error()}
 		case r.Failure != "":
-			c.Failure = &junit.Result{Message: "the decisions differ from expected.yaml", Data: "(-expected +decided)\n" + r.Failure}
+			c.Failure = &junit.Result{Message: "the decisions differ from expected.yaml", Data: r.Failure}
 		}
 		took += r.Took.Seconds()
 		suite.AddTestcase(c)

@@ -93,6 +93,9 @@ func TestC47ThrottledOnPageThree(t *testing.T) {
 			if tc.failed && refused != maxAttempts {
 				t.Errorf("page 3 was tried %d times, want %d", refused, maxAttempts)
 			}
+			if waited := time.Duration(p.clock.(*hastyClock).ahead.Load()); waited < time.Second {
+				t.Errorf("waited %s after %d refusals: whoever is throttled has to slow down", waited, refused)
+			}
 			if n := p.Calls()[Call{serviceEC2, "DescribeInstances", "RequestLimitExceeded"}]; n != int64(refused) {
 				t.Errorf("%d throttled calls counted, want %d", n, refused)
 			}

@@ -51,15 +51,15 @@ type plainBody struct{ io.ReadCloser }
 // XML declaration and a namespace.
 const headSize = 512
 
-// notAnAnswer is success by its status, from something that is not the service
+// wrongAnswerError is success by its status, from something that is not the service
 // that was asked: a failing front end, a proxy's page.
-type notAnAnswer struct {
+type wrongAnswerError struct {
 	operation string
 	status    int
 	head      []byte
 }
 
-func (e *notAnAnswer) Error() string {
+func (e *wrongAnswerError) Error() string {
 	what := "an empty body"
 	if len(e.head) > 0 {
 		what = fmt.Sprintf("%.60q", e.head)
@@ -68,7 +68,7 @@ func (e *notAnAnswer) Error() string {
 }
 
 // RetryableError makes the SDK try again.
-func (*notAnAnswer) RetryableError() bool { return true }
+func (*wrongAnswerError) RetryableError() bool { return true }
 
 // demandAnswers refuses successes that do not hold the operation's answer. The
 // SDK reads an empty body, or any other XML, as a listing of nothing: a region
@@ -89,7 +89,7 @@ func demandAnswers(stack *middleware.Stack) error {
 			return out, meta, fmt.Errorf("read the answer to %s: %w", operation, err)
 		}
 		if !bytes.Contains(head, []byte("<"+operation+"Response")) {
-			return out, meta, &notAnAnswer{operation: operation, status: response.StatusCode, head: bytes.Clone(head)}
+			return out, meta, &wrongAnswerError{operation: operation, status: response.StatusCode, head: bytes.Clone(head)}
 		}
 		response.Body = readCloser{body, response.Body}
 		return out, meta, nil

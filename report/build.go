@@ -74,6 +74,7 @@ func Build(in BuildInput) *Report {
 		r.Compared = compare(in.Previous, r, all)
 	}
 	r.Summary = summarise(r.Clusters, all)
+	countSilenced(r.Clusters, all)
 	for i := range all {
 		if in.ShowIgnored || listed(&all[i]) {
 			r.Findings = append(r.Findings, all[i])

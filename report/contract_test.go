@@ -32,6 +32,7 @@ summary.wouldPatch summary.wouldReplace
 // additions are names beside the contract, documented in docs/report.md.
 const additions = `
 kind generated version
+clusters[].ignored clusters[].foreign
 clusters[].owners clusters[].owners[].apiVersion clusters[].owners[].kind clusters[].owners[].namespace clusters[].owners[].name
 clusters[].owners[].uid clusters[].owners[].pool clusters[].owners[].source clusters[].owners[].inSync
 clusters[].owners[].inSync[].provider clusters[].owners[].inSync[].kind clusters[].owners[].inSync[].id clusters[].owners[].inSync[].name

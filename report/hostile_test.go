@@ -178,6 +178,10 @@ func TestHostileHTML(t *testing.T) {
 			case html.TextToken:
 			default:
 				token := z.Token()
+				// Where a word may break depends on the word.
+				if token.Data == "wbr" {
+					continue
+				}
 				line := token.Type.String() + " " + token.Data
 				for _, a := range token.Attr {
 					line += " " + a.Key
@@ -242,12 +246,10 @@ func TestHostileSARIF(t *testing.T) {
 	t.Parallel()
 	out := render(t, Build(hostileInput(payloads(payloadCount)...)), FormatSARIF, Style{})
 	inert(t, FormatSARIF, out)
-	doc, err := sarif.FromBytes(out, sarif.WithStrictValidation())
+	validSARIF(t, out)
+	doc, err := sarif.FromBytes(out)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := doc.Validate(); err != nil {
-		t.Error(err)
 	}
 	if got, want := len(doc.Runs[0].Results), 2*payloadCount; got != want {
 		t.Errorf("%d results, want %d", got, want)

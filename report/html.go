@@ -21,7 +21,7 @@ var (
 	//go:embed page/report.js
 	pageScript string
 
-	page = template.Must(template.New("report").Parse(pageTemplate))
+	page = template.Must(template.New("report").Funcs(template.FuncMap{"soft": softBreaks}).Parse(pageTemplate))
 )
 
 // contentPolicy lets the page's own style and script run, known by their
@@ -39,6 +39,31 @@ func hashSource(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// breakable is how long a word must be to get places where it may break.
+const breakable = 20
+
+// softBreaks escapes a text and lets its long words break after / : and the
+// comma, so that a browser breaks no ARN inside a number and no host:port
+// inside the port.
+func softBreaks(text string) template.HTML {
+	var b strings.Builder
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		for len(word) > breakable {
+			at := strings.IndexAny(word, "/:,") + 1
+			if at == 0 || at == len(word) {
+				break
+			}
+			b.WriteString(template.HTMLEscapeString(word[:at]) + "<wbr>")
+			word = word[at:]
+		}
+		b.WriteString(template.HTMLEscapeString(word))
+	}
+	return template.HTML(b.String()) //nolint:gosec // every piece is escaped
+}
+
 // writeHTML writes one page that needs nothing else, reads without its script
 // and is filtered with it. html/template escapes every text for where it
 // stands; the cleaner before it keeps texts from disturbing each other.
@@ -53,7 +78,10 @@ type htmlPage struct {
 	Style  template.CSS
 	Script template.JS
 
-	Tiles                       []htmlTile
+	// Entries counts what the entries below stand for.
+	Entries string
+
+	BySeverity, ByStatus        []htmlTile
 	Severities, Statuses, Kinds []string
 	Clusters                    []htmlCluster
 	Problems                    []htmlProblem
@@ -68,7 +96,7 @@ type htmlTile struct {
 type htmlCluster struct {
 	Anchor, Name, Scope, About, Quiet, QuietClass, Coverage, CoverWidth string
 
-	Objects, Drifted, Missing, Unexpected, Unread int
+	Objects, Drifted, Missing, Unexpected, NotChecked, Unknown int
 
 	Groups   []htmlGroup
 	Unreads  []htmlUnread
@@ -77,6 +105,8 @@ type htmlCluster struct {
 
 type htmlUnread struct {
 	Status, Cluster, Kinds, Count, Reason string
+	// Stands is how many findings the entry stands for.
+	Stands int
 
 	Lists []htmlList
 }
@@ -99,11 +129,13 @@ func newPage(r *Report) *htmlPage {
 		Policy:     contentPolicy(),
 		Version:    cleanWide.clean(r.Version),
 		Made:       fmt.Sprintf("Made %s by Holdfast %s. %s.", stamp(r.Generated), cleanWide.clean(r.Version), capital(coverageText(v.coverage()))),
-		Plan:       planWords(&r.Summary),
+		Plan:       planWords(r),
 		LastLine:   lastLine,
 		Style:      template.CSS(pageStyle), //nolint:gosec // our own file
 		Script:     template.JS(pageScript), //nolint:gosec // our own file
-		Tiles:      tiles(&r.Summary),
+		BySeverity: severityTiles(&r.Summary),
+		ByStatus:   statusTiles(&r.Summary),
+		Entries:    entriesText(v),
 		Severities: severityNames(),
 		Problems:   htmlProblems(v.problems),
 	}
@@ -112,7 +144,7 @@ func newPage(r *Report) *htmlPage {
 	if r.Compared != nil {
 		p.Compared = comparedWords(r.Compared)
 		p.gone("Resolved since the report of "+stamp(r.Compared.Previous), r.Compared.Resolved)
-		p.gone("Not looked for this time, so perhaps still there", r.Compared.Unverified)
+		p.gone(unverifiedTitle, r.Compared.Unverified)
 	}
 	for i := range v.clusters {
 		p.Clusters = append(p.Clusters, newHTMLCluster(v, &v.clusters[i], i))
@@ -129,15 +161,46 @@ func severityNames() []string {
 	return names
 }
 
-func tiles(s *Summary) []htmlTile {
+func severityTiles(s *Summary) []htmlTile {
 	var out []htmlTile
 	for _, severity := range severities {
 		out = append(out, htmlTile{string(severity), unicodeSymbols.severity[severity], capital(string(severity)), s.BySeverity[severity]})
 	}
-	return append(out,
-		htmlTile{"high", "∅", "Missing", s.Missing},
-		htmlTile{"unread", "?", "Unchecked", s.NotChecked + s.Unknown},
-		htmlTile{"info", "", "Ignored", s.Ignored + s.Foreign})
+	return out
+}
+
+func statusTiles(s *Summary) []htmlTile {
+	return []htmlTile{
+		{"info", "", "Drifted", s.Drifted}, {"info", "", "Missing", s.Missing}, {"info", "", "Unexpected", s.Unexpected},
+		{"unread", "?", "Not checked", s.NotChecked}, {"unread", "?", "Unknown", s.Unknown},
+	}
+}
+
+// entriesText counts the findings that the entries stand for, in the words of
+// the headline, so that the numbers of both can be added up.
+func entriesText(v *view) string {
+	counts := map[string]int{}
+	trouble := 0
+	for i := range v.Findings {
+		switch f := &v.Findings[i]; {
+		case f.Trouble():
+			trouble++
+		case f.Ignored != nil:
+			counts["ignored"]++
+		default:
+			counts[statusWord(f.Status)]++
+		}
+	}
+	parts := []string{plural(trouble, "finding")}
+	for _, word := range []string{"not checked", "unknown", "ignored", "foreign"} {
+		if n := counts[word]; n > 0 {
+			parts = append(parts, plain(n)+" "+word)
+		}
+	}
+	if n := len(v.Report.Problems); n > 0 {
+		parts = append(parts, plural(n, "problem"))
+	}
+	return strings.Join(parts, " · ") + "; what drifted alike shares an entry"
 }
 
 func newHTMLCluster(v *view, c *clusterView, n int) htmlCluster {
@@ -148,7 +211,7 @@ func newHTMLCluster(v *view, c *clusterView, n int) htmlCluster {
 		Coverage:   percent(c.Coverage),
 		CoverWidth: fmt.Sprintf("%.1f", 100*c.Coverage.Ratio),
 		Objects:    len(c.Owners),
-		Drifted:    c.drifted, Missing: c.missing, Unexpected: c.unexpected, Unread: c.unreadCount,
+		Drifted:    c.drifted, Missing: c.missing, Unexpected: c.unexpected, NotChecked: c.notChecked, Unknown: c.unknown,
 		Problems: htmlProblems(c.problems),
 	}
 	about := []string{cleanValue.clean(firstOf(c.Scope, c.Provider)), plural(len(c.Owners), "object"), coverageText(c.Coverage)}
@@ -158,12 +221,14 @@ func newHTMLCluster(v *view, c *clusterView, n int) htmlCluster {
 		about = append(about, fmt.Sprintf("read %s (%s ago)", stamp(*c.SnapshotTime), age(v.Generated, *c.SnapshotTime)))
 	}
 	out.About = strings.Join(about, " · ")
-	switch {
-	case c.drifted+c.missing+c.unexpected+c.unreadCount+len(c.problems) > 0:
-	case c.Coverage.Checked == 0:
-		out.Quiet, out.QuietClass = "? Nothing was compared.", "unread"
+	switch text, inSync := c.quiet(); {
+	case text == "":
+	case inSync:
+		out.Quiet, out.QuietClass = "✓ "+capital(text)+".", "ok"
+	case c.uncompared():
+		out.Quiet, out.QuietClass = "? "+capital(text)+".", "unread"
 	default:
-		out.Quiet, out.QuietClass = "✓ Everything that was compared is in sync.", "ok"
+		out.Quiet, out.QuietClass = capital(text)+".", "info"
 	}
 	for i := range c.groups {
 		out.Groups = append(out.Groups, newHTMLGroup(v, c, &c.groups[i], out.Name))
@@ -177,7 +242,7 @@ func newHTMLCluster(v *view, c *clusterView, n int) htmlCluster {
 func newHTMLUnread(u *unread, cluster string) htmlUnread {
 	out := htmlUnread{
 		Status: statusWord(u.status), Cluster: cluster,
-		Reason: cleanText.clean(u.reason), Count: plural(len(u.findings), "resource"),
+		Reason: cleanText.clean(u.reason), Count: plural(len(u.findings), "resource"), Stands: len(u.findings),
 	}
 	var kinds []string
 	for _, k := range kindsOf(u.findings) {
@@ -254,9 +319,11 @@ func severityClass(f *Finding) string {
 	return string(severities[rank(f.Severity)])
 }
 
-func planClass(a policies.Action) string {
-	if a == policies.Patch || a == policies.Replace {
-		return string(a)
+// planClass is the class of an action's colour; none where a gate holds it
+// back.
+func planClass(f *Finding) string {
+	if len(f.BlockedBy) == 0 && (f.Action == policies.Patch || f.Action == policies.Replace) {
+		return string(f.Action)
 	}
 	return ""
 }

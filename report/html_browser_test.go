@@ -114,7 +114,7 @@ func TestBrowserRunsNoPayload(t *testing.T) {
 	if n := hits.Load(); n != 0 {
 		t.Errorf("the page made %d requests", n)
 	}
-	if !strings.Contains(said(doc), "entries") {
+	if !strings.Contains(said(doc), "findings") {
 		t.Errorf("the page's own script did not run: it says %q", said(doc))
 	}
 }
@@ -226,4 +226,65 @@ func TestBrowserScreenshots(t *testing.T) {
 		browse(t, file, "", append(flags, "--screenshot="+filepath.Join(folder, name+".png"))...)
 	}
 	browse(t, file, "", "--no-pdf-header-footer", "--print-to-pdf="+filepath.Join(folder, "report.pdf"))
+}
+
+// Where there is much, only owners with something urgent start open; a filter
+// shows all that it finds, and few findings start open altogether.
+func TestBrowserStartsWithWhatIsUrgent(t *testing.T) {
+	open := func(doc *html.Node) (open, urgent, all int) {
+		for n := range doc.Descendants() {
+			if n.Data != "details" {
+				continue
+			}
+			all++
+			isUrgent, isOpen := false, false
+			for _, a := range n.Attr {
+				isOpen = isOpen || a.Key == "open"
+			}
+			for d := range n.Descendants() {
+				for _, a := range d.Attr {
+					isUrgent = isUrgent || d.Data == "article" && a.Key == "class" && (strings.Contains(a.Val, "critical") || strings.Contains(a.Val, "high"))
+				}
+			}
+			if isOpen {
+				open++
+			}
+			if isUrgent {
+				urgent++
+			}
+			if isOpen != isUrgent {
+				open = -1000
+			}
+		}
+		return open, urgent, all
+	}
+	many := string(render(t, Build(showcase()), FormatHTML, Style{}))
+	if got, urgent, all := open(dump(t, many)); got != urgent || urgent == all || urgent == 0 {
+		t.Errorf("%d of %d owners start open, want the %d with something urgent", got, all, urgent)
+	}
+	doc := dump(t, many, "#severity=low")
+	for n := range doc.Descendants() {
+		if n.Data == "article" && attributeOf(n, "data-severity") == "low" && attributeOf(n.Parent, "open") == "none" {
+			t.Errorf("a finding that the filter shows is in a closed owner")
+		}
+	}
+	few := dump(t, string(render(t, Build(sample()), FormatHTML, Style{})))
+	for n := range few.Descendants() {
+		if n.Data == "details" && attributeOf(n, "open") == "none" {
+			t.Error("an owner of few findings starts closed")
+		}
+	}
+	if got, want := said(few), "13 findings · 2 not checked · 1 unknown · 2 problems; what drifted alike shares an entry"; got != want {
+		t.Errorf("the page says %q, want %q", got, want)
+	}
+}
+
+// attributeOf gives "none" where the attribute is not there: open is empty.
+func attributeOf(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return "none"
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/providers"
@@ -25,7 +26,9 @@ type htmlGroup struct {
 type htmlFinding struct {
 	Class, Severity, Symbol, Status, Cluster, Kind string
 
-	New                                                        bool
+	New bool
+	// Stands is how many findings the entry stands for.
+	Stands                                                     int
 	IDs                                                        []string
 	Diffs                                                      []htmlDiff
 	Warnings                                                   []string
@@ -81,6 +84,7 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 		Status:   cleanValue.clean(statusWord(f.Status)),
 		Kind:     cleanValue.clean(f.Resource.Kind),
 		New:      f.Since == SinceNew,
+		Stands:   len(f.resources),
 		Rule:     cleanValue.clean(f.Rule),
 		RuleAt:   cleanValue.clean(positionText(f.RuleAt)),
 		Since:    sinceText(f.Finding, v.Generated),
@@ -88,7 +92,7 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 	if f.Status == detector.Drifted {
 		out.Why = cleanText.clean(f.Reason)
 	} else {
-		out.Reason = cleanText.clean(f.Reason)
+		out.Reason = cleanText.clean(f.reasonText())
 	}
 	for i := range f.resources {
 		out.IDs = append(out.IDs, cleanValue.clean(f.resourceText(&f.resources[i])))
@@ -106,7 +110,7 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 	case f.Status == detector.Foreign:
 		return out
 	}
-	out.Plan, out.PlanClass = capital(actionWords(f.Action)), planClass(f.Action)
+	out.Plan, out.PlanClass = capital(actionWords(f.Finding)), planClass(f.Finding)
 	for i := range f.Blocks {
 		b := f.Blocks[i]
 		detail := b.Detail
@@ -124,20 +128,19 @@ func newHTMLFinding(v *view, f *groupFinding) htmlFinding {
 }
 
 func newHTMLDiff(d *Diff) htmlDiff {
-	marks := map[detector.DiffType]string{detector.Added: "+", detector.Removed: "−"}
 	return htmlDiff{
-		Mark: firstOf(marks[d.Type], "~"), Path: cleanValue.clean(shownPath(d.Path)), Note: diffNote(d),
-		Sides: []htmlSide{newHTMLSide(d, "Wanted", "want", d.Want), newHTMLSide(d, "Seen", "have", d.Have)},
+		Mark: strings.Replace(diffMark(d), "-", "−", 1), Path: cleanValue.clean(shownPath(d.Path)), Note: diffNote(d),
+		Sides: []htmlSide{newHTMLSide(d, "Wanted", "want", wantText(d), d.Want), newHTMLSide(d, "Seen", "have", valueText(d.Have), d.Have)},
 	}
 }
 
-func newHTMLSide(d *Diff, label, class string, v providers.Value) htmlSide {
+func newHTMLSide(d *Diff, label, class, text string, v providers.Value) htmlSide {
 	switch {
 	case v.IsAbsent():
 		return htmlSide{Class: "blank", Label: label, Text: "none", Empty: true}
 	case d.Sensitive:
 		return htmlSide{Class: class, Label: label, Text: "sensitive, not shown", Empty: true}
 	}
-	text := cleanWide.clean(valueText(v))
+	text = cleanWide.clean(text)
 	return htmlSide{Class: class, Label: label, Text: text, Long: len(text) > maxValue}
 }

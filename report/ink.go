@@ -91,39 +91,76 @@ func cellsOf(spans []span) []cell {
 }
 
 // wrap breaks a line at spaces, or inside a word that is longer than a whole
-// line, so that no part is wider than width.
+// line, after a character that parts it where there is one, so that no part is
+// wider than width.
 func (l line) wrap(width int) [][]cell {
 	rest := cellsOf(l.spans)
 	var out [][]cell
 	room := width
 	for {
-		end, used, space := 0, 0, -1
+		end, used := 0, 0
 		for end < len(rest) && used+rest[end].width <= room {
-			if rest[end].text == " " && end > 0 {
-				space = end
-			}
 			used += rest[end].width
 			end++
 		}
 		if end == len(rest) {
 			return append(out, rest)
 		}
-		if rest[end].text == " " {
-			space = end
-		}
-		// A break far to the left wastes more than it keeps together.
-		if space > 0 && space*3 >= end {
-			out = append(out, trimEnd(rest[:space]))
-			for rest = rest[space:]; len(rest) > 0 && rest[0].text == " "; {
-				rest = rest[1:]
-			}
-		} else {
-			end = max(end, 1)
-			out = append(out, rest[:end])
-			rest = rest[end:]
-		}
 		room = max(width-l.hang, 1)
+		at := 1
+		if end > 1 {
+			at = breakAt(rest, end, room)
+		}
+		out = append(out, trimEnd(rest[:at]))
+		for rest = rest[at:]; len(rest) > 0 && rest[0].text == " "; {
+			rest = rest[1:]
+		}
 	}
+}
+
+// breakAt finds where to break cells of which no more than end fit; next is
+// the room of the row below.
+func breakAt(row []cell, end, next int) int {
+	space, part := -1, -1
+	for i := 1; i <= end; i++ {
+		switch {
+		case row[i].text == " ":
+			space = i
+		case i > 1 && parts(row, i-1):
+			part = i
+		}
+	}
+	word, used := space+1, 0
+	for word < len(row) && row[word].text == " " {
+		word++
+	}
+	for ; word < len(row) && row[word].text != " "; word++ {
+		used += row[word].width
+	}
+	// A break far to the left wastes more than it keeps together, but no word
+	// is torn that fits into a row.
+	fits := used <= next
+	switch {
+	case space > 0 && (space*3 >= end && fits || space+1 >= end):
+		return space
+	case part > space && part*3 >= end:
+		return part
+	case space > 0 && (space*3 >= end || fits && !blank(row[:space])):
+		return space
+	}
+	return end
+}
+
+func blank(row []cell) bool { return len(trimEnd(row)) == 0 }
+
+// parts says whether a word may break after a character of it: in ARNs, paths
+// and addresses after / : , and -.
+func parts(row []cell, i int) bool {
+	switch row[i].text {
+	case "/", ":", ",", "-":
+		return row[i-1].text != " " && row[i+1].text != " "
+	}
+	return false
 }
 
 func trimEnd(row []cell) []cell {

@@ -24,8 +24,8 @@ func writeJUnit(w io.Writer, r *Report, _ Style) error {
 		suite.AddProperty("coverage", percent(c.Coverage))
 		for _, owner := range ownersOf(r, c) {
 			tc := testcase(suite.Name, owner.ref, owner.findings)
-			if len(owner.findings) == 0 && c.SnapshotTime == nil {
-				tc.Skipped = &junit.Result{Message: "the cloud was not read", Type: "incomplete"}
+			if len(owner.findings) == 0 && c.uncompared() {
+				tc.Skipped = &junit.Result{Message: c.whyUncompared(), Type: "incomplete"}
 			}
 			suite.AddTestcase(tc)
 		}

@@ -76,22 +76,22 @@ func (m *markdown) head() {
 	m.line("# Holdfast drift report", "")
 	title, lead, _ := m.verdict()
 	m.line("**"+title+"** "+lead, "")
-	m.line("| Critical | High | Medium | Low | Info | Missing | Not checked | Unknown | Ignored | Foreign |",
-		"|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	m.line("| Critical | High | Medium | Low | Info | Drifted | Missing | Unexpected | Not checked | Unknown | Ignored | Foreign |",
+		"|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	row := "|"
 	for _, severity := range severities {
 		row += fmt.Sprintf(" %d |", s.BySeverity[severity])
 	}
-	m.line(row+fmt.Sprintf(" %d | %d | %d | %d | %d |", s.Missing, s.NotChecked, s.Unknown, s.Ignored, s.Foreign), "")
-	m.line("| Cluster | Scope | Objects | Drifted | Missing | Unexpected | Not checked | Coverage |",
-		"|:--|:--|--:|--:|--:|--:|--:|--:|")
+	m.line(row+fmt.Sprintf(" %d | %d | %d | %d | %d | %d | %d |", s.Drifted, s.Missing, s.Unexpected, s.NotChecked, s.Unknown, s.Ignored, s.Foreign), "")
+	m.line("| Cluster | Scope | Objects | Drifted | Missing | Unexpected | Not checked | Unknown | Coverage |",
+		"|:--|:--|--:|--:|--:|--:|--:|--:|--:|")
 	for i := range m.clusters {
 		c := &m.clusters[i]
-		m.line(fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %s |",
+		m.line(fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |",
 			cellCode(c.Namespace+"/"+c.Name), cellCode(firstOf(c.Scope, c.Provider, "-")), len(c.Owners),
-			c.drifted, c.missing, c.unexpected, c.unreadCount, percent(c.Coverage)))
+			c.drifted, c.missing, c.unexpected, c.notChecked, c.unknown, percent(c.Coverage)))
 	}
-	m.line("", planWords(s)+fmt.Sprintf(" Made on %s.", stamp(m.Generated)), "")
+	m.line("", planWords(m.Report)+fmt.Sprintf(" Made on %s.", stamp(m.Generated)), "")
 }
 
 func (m *markdown) cluster(c *clusterView) {
@@ -172,8 +172,8 @@ func (m *markdown) finding(f *groupFinding) {
 		}
 		m.line("  ```")
 	}
-	if f.Reason != "" && f.Status != detector.Drifted {
-		m.line("  " + code(f.Reason) + "  ")
+	if reason := f.reasonText(); reason != "" && f.Status != detector.Drifted {
+		m.line("  " + code(reason) + "  ")
 	}
 	if f.Ignored != nil {
 		m.line("  " + code(ignoredText(f.Ignored)) + "  ")
@@ -191,7 +191,7 @@ func (m *markdown) finding(f *groupFinding) {
 }
 
 func (m *markdown) plan(f *groupFinding) string {
-	text := "→ " + actionWords(f.Action)
+	text := "→ " + actionWords(f.Finding)
 	for i := range f.Blocks {
 		if i == 0 {
 			text += ", held back by "
@@ -213,7 +213,7 @@ func (m *markdown) diff(d *Diff) {
 		return
 	}
 	if !d.Want.IsAbsent() || d.Type != detector.Added {
-		m.line("  - " + path + "  " + value.clean(valueText(d.Want)) + "  (wanted)")
+		m.line("  - " + path + "  " + value.clean(wantText(d)) + "  (wanted)")
 	}
 	if !d.Have.IsAbsent() || d.Type != detector.Removed {
 		m.line("  + " + path + "  " + value.clean(valueText(d.Have)) + "  (seen)")
@@ -229,12 +229,12 @@ func (m *markdown) comparison() {
 		return
 	}
 	m.line("## Since the report of "+stamp(c.Previous), "")
-	m.line(fmt.Sprintf("%d new, %d unchanged, %d resolved, %d not looked for.", c.New, c.Unchanged, len(c.Resolved), len(c.Unverified)), "")
+	m.line(fmt.Sprintf("%d new, %d unchanged, %d resolved, %d unverified.", c.New, c.Unchanged, len(c.Resolved), len(c.Unverified)), "")
 	for i := range c.Resolved {
 		m.line("- ✅ resolved: " + code(c.Resolved[i].sentence()))
 	}
 	for i := range c.Unverified {
-		m.line("- ❔ not looked for: " + code(c.Unverified[i].sentence()))
+		m.line("- ❔ unverified: " + code(c.Unverified[i].sentence()))
 	}
 	m.line("")
 }

@@ -59,6 +59,10 @@ type Cluster struct {
 	Scope        string     `json:"scope"`
 	SnapshotTime *time.Time `json:"snapshotTime" jsonschema:"nullable"`
 	Coverage     Coverage   `json:"coverage"`
+	// Ignored and Foreign count the cluster's findings that were silenced,
+	// also where they are not listed.
+	Ignored int `json:"ignored"`
+	Foreign int `json:"foreign"`
 	// Owners lists the owners looked at, with their resources that are in
 	// sync, for wide output.
 	Owners []Owner `json:"owners,omitempty"`

@@ -83,9 +83,13 @@ func quietResult(c *clusterView, o *providers.OwnerRef, at metav1.Timestamp) v1a
 		Source: "holdfast", Policy: "holdfast", Category: "drift", Result: "pass", Scored: true, Timestamp: at, Subjects: subjects(o),
 	}
 	text := ownerText(o, c.Namespace) + " is in sync."
-	if c.SnapshotTime == nil {
+	switch {
+	case c.uncompared():
 		result.Result, result.Scored = "skip", false
-		text = ownerText(o, c.Namespace) + " was not compared: the cloud was not read."
+		text = ownerText(o, c.Namespace) + " was not compared: " + c.whyUncompared() + "."
+	case c.Ignored+c.Foreign > 0:
+		// Which owners have silenced findings is not known here.
+		text = ownerText(o, c.Namespace) + ": " + quietWords(c.Ignored) + "."
 	}
 	result.Description = cleanWide.clean(text)
 	return result

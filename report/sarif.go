@@ -48,8 +48,11 @@ func writeSARIF(w io.Writer, r *Report, _ Style) error {
 	if err := doc.PrettyWrite(&b); err != nil {
 		return err
 	}
-	b.WriteByte('\n')
-	_, err := w.Write(escapeHidden(b.Bytes(), surrogates))
+	text, err := withoutDefaults(b.Bytes())
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(escapeHidden(text, surrogates))
 	return err
 }
 

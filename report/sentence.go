@@ -19,8 +19,8 @@ func (f *Finding) sentence() string {
 	for i := range f.Diffs {
 		parts = append(parts, f.Diffs[i].sentence())
 	}
-	if f.Reason != "" {
-		parts = append(parts, f.Reason)
+	if reason := f.reasonText(); reason != "" {
+		parts = append(parts, reason)
 	}
 	switch {
 	case f.Ignored != nil:
@@ -41,7 +41,7 @@ func (f *Finding) sentence() string {
 }
 
 func (f *Finding) planSentence() string {
-	text := actionWords(f.Action)
+	text := actionWords(f)
 	for i := range f.Blocks {
 		if i == 0 {
 			text += ", held back by "
@@ -63,7 +63,7 @@ func (d *Diff) sentence() string {
 	if d.Sensitive {
 		return shownPath(d.Path) + " differs (sensitive, not shown)"
 	}
-	text := shownPath(d.Path) + ": wanted " + value.clean(valueText(d.Want)) + ", seen " + value.clean(valueText(d.Have))
+	text := shownPath(d.Path) + ": wanted " + value.clean(wantText(d)) + ", seen " + value.clean(valueText(d.Have))
 	if d.Adopted {
 		text += " (adopted: the spec was rewritten to match the cloud)"
 	}

@@ -41,6 +41,27 @@ func summarise(clusters []Cluster, findings []Finding) Summary {
 	return s
 }
 
+// countSilenced tells each cluster how much of it was silenced: what is not
+// listed must not make a cluster look in sync.
+func countSilenced(clusters []Cluster, findings []Finding) {
+	at := make(map[detector.ClusterRef]*Cluster, len(clusters))
+	for i := range clusters {
+		c := &clusters[i]
+		at[detector.ClusterRef{Namespace: c.Namespace, Name: c.Name}] = c
+	}
+	for i := range findings {
+		f := &findings[i]
+		c := at[f.Cluster]
+		switch {
+		case c == nil:
+		case f.Ignored != nil:
+			c.Ignored++
+		case f.Status == detector.Foreign:
+			c.Foreign++
+		}
+	}
+}
+
 func (s *Summary) count(f *Finding) {
 	if f.Ignored != nil {
 		s.Ignored++

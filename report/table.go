@@ -89,12 +89,14 @@ func (t *table) cluster(c *clusterView) {
 		n.kids = t.problemNodes(c.problems)
 	}
 	t.gateLegend(root, c)
-	switch {
-	case c.drifted+c.missing+c.unexpected+c.unreadCount+len(c.problems) > 0:
-	case c.Coverage.Checked == 0:
-		t.say(span{t.sym.query + " ", yellow}, span{"nothing was compared", plainInk})
+	switch text, inSync := c.quiet(); {
+	case text == "":
+	case inSync:
+		t.say(span{t.sym.check + " ", green}, span{text, plainInk})
+	case c.uncompared():
+		t.say(span{t.sym.query + " ", yellow}, span{text, plainInk})
 	default:
-		t.say(span{t.sym.check + " ", green}, span{"everything that was compared is in sync", plainInk})
+		t.say(span{t.sym.dot + " " + text, plainInk})
 	}
 	t.tree("", root.kids)
 }

@@ -23,8 +23,8 @@ func (t *table) finding(c *clusterView, f *groupFinding) *node {
 		span{mark + " " + t.clean(word), ink}, span{"  " + t.clean(f.Resource.Kind) + " ", plainInk},
 		span{statusWord(f.Status), statusInk(f.Status)}, span{"  " + t.some(ids), dim})
 	t.diffs(n, f.Diffs)
-	if f.Reason != "" && (f.Status != detector.Drifted || t.wide) {
-		n.line(4, span{"  " + t.clean(f.Reason), plainInk})
+	if reason := f.reasonText(); reason != "" && (f.Status != detector.Drifted || t.wide) {
+		n.line(4, span{"  " + t.clean(reason), plainInk})
 	}
 	for _, w := range f.Warnings {
 		n.line(4, span{"  note: " + t.clean(w), dim})
@@ -53,7 +53,7 @@ func (t *table) plan(n *node, c *clusterView, f *groupFinding) {
 	if f.Status == detector.Foreign {
 		return
 	}
-	spans := []span{{"  " + t.sym.arrow + " ", plainInk}, {actionWords(f.Action), actionInk(f.Action)}}
+	spans := []span{{"  " + t.sym.arrow + " ", plainInk}, {actionWords(f.Finding), actionInk(f.Finding)}}
 	if len(f.BlockedBy) > 0 {
 		spans = append(spans, span{", held back by ", plainInk})
 		for i, text := range t.blocks(c, f) {
@@ -66,8 +66,13 @@ func (t *table) plan(n *node, c *clusterView, f *groupFinding) {
 	n.line(4, spans...)
 }
 
-func actionInk(a policies.Action) ink {
-	switch a {
+// actionInk is plain where a gate holds the action back: it must look neither
+// done nor about to be.
+func actionInk(f *Finding) ink {
+	if len(f.BlockedBy) > 0 {
+		return plainInk
+	}
+	switch f.Action {
 	case policies.Replace:
 		return red
 	case policies.Patch:
@@ -131,17 +136,12 @@ func (t *table) diffs(n *node, diffs []Diff) {
 	}
 }
 
+var markInks = map[string]ink{"+": green, "-": red, "~": yellow}
+
 func (t *table) diff(n *node, d *Diff, path string, hang int) {
-	mark := map[detector.DiffType]span{
-		detector.Added:   {"  + ", green},
-		detector.Removed: {"  - ", red},
-	}[d.Type]
-	if mark.text == "" {
-		mark = span{"  ~ ", yellow}
-	}
-	spans := []span{mark, {path, plainInk}}
+	spans := []span{{"  " + diffMark(d) + " ", markInks[diffMark(d)]}, {path, plainInk}}
 	note := diffNote(d)
-	want, have := t.value.clean(valueText(d.Want)), t.value.clean(valueText(d.Have))
+	want, have := t.value.clean(wantText(d)), t.value.clean(valueText(d.Have))
 	switch {
 	case d.Type == detector.Added && d.Want.IsAbsent():
 		spans = append(spans, span{have, bold})

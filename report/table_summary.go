@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/policies"
 )
 
@@ -14,8 +15,11 @@ func (t *table) comparison() {
 		return
 	}
 	t.gone("Resolved since "+stamp(c.Previous), t.sym.check, green, c.Resolved)
-	t.gone("Not looked for this time, so perhaps still there", t.sym.query, yellow, c.Unverified)
+	t.gone(unverifiedTitle, t.sym.query, yellow, c.Unverified)
 }
+
+// unverifiedTitle stands over what --compare could not tell about.
+const unverifiedTitle = "Unverified: not looked for this time, so perhaps still there"
 
 func (t *table) gone(title, mark string, ink ink, findings []Finding) {
 	if len(findings) == 0 {
@@ -72,18 +76,28 @@ func (t *table) summary() {
 		counts = append(counts, hidden)
 	}
 	t.draw("  ", "  ", line{[]span{{strings.Join(counts, dot), plainInk}}, 2})
-	t.draw("  ", "  ", line{[]span{{planWords(s), plainInk}}, 2})
+	t.draw("  ", "  ", line{[]span{{planWords(t.Report), plainInk}}, 2})
 	if c := t.Compared; c != nil {
 		t.draw("  ", "  ", line{[]span{{comparedWords(c), plainInk}}, 2})
 	}
 }
 
 // planWords says what would be done if nothing held it back.
-func planWords(s *Summary) string {
+func planWords(r *Report) string {
+	s := &r.Summary
 	if s.WouldPatch+s.WouldReplace == 0 {
 		return "No change would be made."
 	}
-	text := fmt.Sprintf("%d would be patched, %d would be answered by replacing the machine", s.WouldPatch, s.WouldReplace)
+	created := 0
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		created += truth(f.Trouble() && f.Status == detector.Missing && f.Action == policies.Patch)
+	}
+	text := fmt.Sprintf("%d would be patched, ", s.WouldPatch-created)
+	if created > 0 {
+		text += fmt.Sprintf("%d would be created again, ", created)
+	}
+	text += fmt.Sprintf("%d would be answered by replacing the machine", s.WouldReplace)
 	switch all := s.WouldPatch + s.WouldReplace; {
 	case s.Blocked == all:
 		text += "; all held back"
@@ -97,7 +111,7 @@ func comparedWords(c *Comparison) string {
 	text := fmt.Sprintf("Since the report of %s: %d new, %d unchanged, %d resolved",
 		stamp(c.Previous), c.New, c.Unchanged, len(c.Resolved))
 	if n := len(c.Unverified); n > 0 {
-		text += fmt.Sprintf(", %d not looked for", n)
+		text += fmt.Sprintf(", %d unverified", n)
 	}
 	return text + "."
 }
@@ -138,30 +152,41 @@ func (v *view) showsIgnored() bool {
 	return false
 }
 
+// overviewColumns are the counts of the overview, by the names of the statuses.
+var overviewColumns = []string{"DRIFTED", "MISSING", "UNEXPECTED", "NOT CHECKED", "UNKNOWN", "COVERAGE"}
+
 // overview is a line for each cluster. The name comes last, since only it may
-// be long.
+// be long; where there is no room for it it has a line of its own.
 func (t *table) overview() {
-	row := func(ink ink, columns ...string) {
+	const roomForName = 20
+	narrow, gap := false, "  "
+	counts := func(columns ...string) string {
 		text := ""
-		for i, width := range []int{7, 7, 5, 6, 7} {
-			text += fmt.Sprintf("%*s  ", width, columns[i])
+		for i, name := range overviewColumns {
+			text += fmt.Sprintf("%*s", len(name), columns[i]) + gap
 		}
-		name := columns[len(columns)-1]
+		return text
+	}
+	if narrow = len(counts(overviewColumns...))+roomForName > t.width; narrow {
+		gap = " "
+	}
+	row := func(ink ink, text, name string) {
+		if narrow {
+			t.draw("  ", "  ", line{[]span{{name, ink}}, 2})
+			t.draw("  ", "  ", line{[]span{{strings.TrimRight(text, " "), ink}}, 0})
+			return
+		}
 		t.draw("  ", "  ", line{[]span{{text, ink}, {name, ink}}, len(text)})
 	}
-	row(dim, "DRIFTED", "MISSING", "EXTRA", "UNREAD", "COVERED", "CLUSTER")
+	row(dim, counts(overviewColumns...), "CLUSTER")
 	for i := range t.clusters {
 		c := &t.clusters[i]
 		ink := plainInk
 		if worst := c.worst(); worst != "" && rank(worst) <= rank(policies.High) {
 			ink = severityInks[worst]
 		}
-		covered := percent(c.Coverage)
-		if c.Coverage.Checked+c.Coverage.NotChecked == 0 {
-			covered = "none"
-		}
-		row(ink, plain(c.drifted), plain(c.missing), plain(c.unexpected), plain(c.unreadCount), covered,
-			t.value.clean(c.Namespace+"/"+c.Name))
+		row(ink, counts(plain(c.drifted), plain(c.missing), plain(c.unexpected), plain(c.notChecked), plain(c.unknown),
+			percent(c.Coverage)), t.value.clean(c.Namespace+"/"+c.Name))
 	}
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ type clusterView struct {
 	// several findings for one reason.
 	gates []gate
 	// counts of findings that nobody silenced, by status.
-	drifted, missing, unexpected, unreadCount int
+	drifted, missing, unexpected, notChecked, unknown int
 }
 
 // group is one owner, or several that drifted alike.
@@ -45,12 +44,14 @@ type group struct {
 type groupFinding struct {
 	*Finding
 	resources []detector.ResourceRef
+	// machines says that the resources are those of several machines.
+	machines bool
 }
 
 // resourceText names one of the finding's resources, by its id alone where its
-// name is but its owner's or where there are many.
+// name is but its owner's.
 func (f *groupFinding) resourceText(r *detector.ResourceRef) string {
-	if r.ID != "" && (len(f.resources) > 1 || r.Name == f.Owner.Name) {
+	if r.ID != "" && (f.machines || r.Name == f.Owner.Name) {
 		return r.ID
 	}
 	return resourceText(r)
@@ -125,9 +126,10 @@ func (c *clusterView) arrange(findings []*Finding) {
 			owners = append(owners, group{owners: []providers.OwnerRef{f.Owner}, pool: f.Pool})
 		}
 		g := &owners[len(owners)-1]
-		g.findings = append(g.findings, groupFinding{f, []detector.ResourceRef{f.Resource}})
+		g.findings = append(g.findings, groupFinding{Finding: f, resources: []detector.ResourceRef{f.Resource}})
 	}
 	for i := range owners {
+		owners[i].join()
 		owners[i].sort()
 	}
 	c.groups = joinAlike(owners)
@@ -151,89 +153,24 @@ func (g *group) sort() {
 // addUnread puts a finding with those of the same reason; at knows where they
 // are.
 func (c *clusterView) addUnread(f *Finding, at map[string]int) {
-	c.unreadCount++
-	key := string(f.Status) + "\x00" + f.generic(f.Reason)
-	i, ok := at[key]
+	if f.Status == detector.Unknown {
+		c.unknown++
+	} else {
+		c.notChecked++
+	}
+	// The text as it is comes first: one that names the AWSCluster is the same
+	// for its machines, although it holds the name of one of the owners.
+	exact, generic := string(f.Status)+"\x00\x00"+f.Reason, string(f.Status)+"\x00"+f.generic(f.Reason)
+	i, ok := at[exact]
+	if !ok {
+		i, ok = at[generic]
+	}
 	if !ok {
 		i = len(c.unread)
-		at[key] = i
 		c.unread = append(c.unread, unread{status: f.Status, reason: f.Reason})
 	}
+	at[exact], at[generic] = i, i
 	c.unread[i].findings = append(c.unread[i].findings, f)
-}
-
-// generic takes the finding's own names out of a text, so that the same
-// trouble of several resources reads the same.
-func (f *Finding) generic(text string) string {
-	for _, own := range []string{f.Resource.ID, f.Owner.Name, f.Resource.Name} {
-		if len(own) > 2 {
-			text = strings.ReplaceAll(text, own, "\x00")
-		}
-	}
-	return text
-}
-
-// joinAlike puts owners of one pool with equal findings into one group, which
-// stands where the first of them stood.
-func joinAlike(owners []group) []group {
-	var out []group
-	at := map[string]int{}
-	for _, g := range owners {
-		key, ok := g.likeness()
-		if i, seen := at[key]; ok && seen {
-			into := &out[i]
-			into.owners = append(into.owners, g.owners[0])
-			for j := range into.findings {
-				into.findings[j].resources = append(into.findings[j].resources, g.findings[j].Resource)
-				into.findings[j].merge(g.findings[j].Finding)
-			}
-			continue
-		}
-		at[key] = len(out)
-		out = append(out, g)
-	}
-	return out
-}
-
-// merge keeps the earliest time that any of the group's findings was seen.
-func (f *groupFinding) merge(other *Finding) {
-	if first := earliest(f.FirstSeen, other.FirstSeen); first != f.FirstSeen {
-		changed := *f.Finding
-		changed.FirstSeen = first
-		f.Finding = &changed
-	}
-}
-
-// likeness is equal for owners whose findings read the same but for their
-// names. Only machines of a pool can be alike.
-func (g *group) likeness() (string, bool) {
-	if g.pool == "" || g.orphaned() {
-		return "", false
-	}
-	type alike struct {
-		Kind, Status, Severity, Action, Rule, Since, Reason string
-		RuleAt                                              any
-		Diffs                                               []Diff
-		Blocks                                              []Block
-		Ignored                                             *Ignored
-		Warnings                                            []string
-	}
-	key := make([]alike, len(g.findings))
-	for i, f := range g.findings {
-		key[i] = alike{
-			Kind: f.Resource.Kind, Status: string(f.Status), Severity: string(f.Severity),
-			Action: string(f.Action), Rule: f.Rule, Since: string(f.Since), Reason: f.generic(f.Reason),
-			RuleAt: f.RuleAt, Diffs: f.Diffs, Blocks: slices.Clone(f.Blocks), Ignored: f.Ignored,
-		}
-		for j := range key[i].Blocks {
-			key[i].Blocks[j].Detail = f.generic(key[i].Blocks[j].Detail)
-		}
-		for _, w := range f.Warnings {
-			key[i].Warnings = append(key[i].Warnings, f.generic(w))
-		}
-	}
-	text, err := json.Marshal([]any{g.pool, g.owners[0].Kind, key})
-	return string(text), err == nil
 }
 
 // commonGates finds the gates that hold several findings back for one and the

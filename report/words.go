@@ -44,9 +44,12 @@ func statusWord(s detector.Status) string {
 }
 
 // actionWords says what would be done.
-func actionWords(a policies.Action) string {
-	switch a {
+func actionWords(f *Finding) string {
+	switch f.Action {
 	case policies.Patch:
+		if f.Status == detector.Missing {
+			return "would create it again"
+		}
 		return "would patch in place"
 	case policies.Replace:
 		return "would replace the machine"
@@ -55,7 +58,7 @@ func actionWords(a policies.Action) string {
 	case policies.Ignore:
 		return "ignored"
 	}
-	return string(a)
+	return string(f.Action)
 }
 
 // stamp is how times are written: in UTC, so that two readers mean the same.
@@ -98,6 +101,27 @@ func valueText(v providers.Value) string {
 		return `"` + t + `"`
 	}
 	return t
+}
+
+// wantText gives what is wanted. A set beside a text that was seen, or beside
+// nothing, is a choice: sets that are compared as sets differ by element.
+func wantText(d *Diff) string {
+	choices := d.Want.Elements()
+	if !d.Want.IsSet() || d.Have.IsSet() || len(choices) < 2 {
+		return valueText(d.Want)
+	}
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// reasonText is the finding's reason where its values do not say it already.
+func (f *Finding) reasonText() string {
+	for i := range f.Diffs {
+		if f.Diffs[i].Have.Text() == f.Reason {
+			return ""
+		}
+	}
+	return f.Reason
 }
 
 // ownerText names an owner; its namespace is left out where it is the
@@ -181,52 +205,29 @@ func ignoredText(i *Ignored) string {
 	return t
 }
 
+// diffMark says how a value differs: + and - where one side has none. What is
+// gone and left a word behind, such as terminated, has two sides.
+func diffMark(d *Diff) string {
+	switch {
+	case d.Type == detector.Added && d.Want.IsAbsent():
+		return "+"
+	case d.Type == detector.Removed && d.Have.IsAbsent():
+		return "-"
+	}
+	return "~"
+}
+
 // diffNote says on which side a value is that the other side lacks.
 func diffNote(d *Diff) string {
 	note := ""
-	switch {
-	case d.Type == detector.Added && d.Want.IsAbsent():
+	switch diffMark(d) {
+	case "+":
 		note = "in the cloud, not wanted"
-	case d.Type == detector.Removed && d.Have.IsAbsent():
+	case "-":
 		note = "wanted, not in the cloud"
 	}
 	if d.Adopted {
 		note = strings.TrimPrefix(note+"; adopted: the spec was rewritten to match the cloud", "; ")
 	}
 	return note
-}
-
-// verdict says what the scan came to: a headline, what it rests on, and its
-// mood in the classes of the page.
-func (r *Report) verdict() (title, lead, mood string) {
-	s := &r.Summary
-	drift, unread := s.Drifted+s.Missing+s.Unexpected, s.NotChecked+s.Unknown
-	switch {
-	case drift > 0:
-		title, mood = plural(drift, "finding"), string(r.worst())
-	case unread+r.obstacles() > 0:
-		title, mood = "Incomplete, and no drift in what was compared", "unread"
-	case s.Checked == 0:
-		title, mood = "Nothing was compared", "unread"
-	default:
-		title, mood = "In sync", "ok"
-	}
-	lead = fmt.Sprintf("%s of %s compared.", plural(s.Checked, "resource"), plural(s.Owners, "object"))
-	if unread > 0 {
-		lead += fmt.Sprintf(" %d could not be compared.", unread)
-	}
-	if n := len(r.Problems); n > 0 {
-		lead += " The scan met " + plural(n, "problem") + "."
-	}
-	return title, lead, mood
-}
-
-// worst severity of all trouble; empty for none.
-func (r *Report) worst() policies.Severity {
-	for _, severity := range severities {
-		if r.Summary.BySeverity[severity] > 0 {
-			return severity
-		}
-	}
-	return ""
 }

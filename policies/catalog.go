@@ -86,33 +86,17 @@ func (r *catalogRow) names(p pathPattern) bool {
 const statePath = "/state"
 
 // checkTarget says what is wrong with a target and its paths; at gives the
-// places of target.provider, target.kind and paths[i].
+// places of target.provider, target.kind and paths[i]. Paths beside a wrong
+// provider or kind are checked against the one that was likely meant.
 func (c *catalog) checkTarget(provider, kind string, paths []pathPattern, at func(part string) Position) Problems {
 	if !c.known() {
 		return nil
 	}
-	if provider != "" && !slices.Contains(c.names, provider) {
-		return Problems{{Position: at("target.provider"), Code: "UnknownProvider",
-			Message: fmt.Sprintf("no provider is called %q", provider), Hint: suggest(provider, c.names)}}
-	}
-	if c.silent && len(c.of(provider, kind)) == 0 {
-		return nil
-	}
-	if kinds := c.kinds(provider); kind != "" && !slices.Contains(kinds, kind) {
-		hint := suggest(kind, kinds)
-		if others := c.of("", kind); provider != "" && len(others) > 0 {
-			hint = fmt.Sprintf("provider %s has it", others[0].provider)
-		}
-		return Problems{{Position: at("target.kind"), Code: "UnknownKind",
-			Message: fmt.Sprintf("no resource kind is called %q%s", kind, ofProvider(provider)), Hint: hint}}
-	}
-	return c.checkPaths(provider, kind, paths, at)
-}
-
-// checkPaths says which well-formed paths name no field.
-func (c *catalog) checkPaths(provider, kind string, paths []pathPattern, at func(part string) Position) Problems {
-	var out Problems
+	provider, kind, out := c.likely(provider, kind, at)
 	rows := c.of(provider, kind)
+	if len(rows) == 0 {
+		return out
+	}
 	for i, p := range paths {
 		if !p.wellFormed() || p.source == statePath || slices.ContainsFunc(rows, func(r catalogRow) bool { return r.names(p) }) {
 			continue
@@ -129,6 +113,33 @@ func (c *catalog) checkPaths(provider, kind string, paths []pathPattern, at func
 			Message: fmt.Sprintf("%s has no field %s", orAny(kind), p.source), Hint: hint})
 	}
 	return out
+}
+
+// likely gives a target's provider and kind, each replaced by the one that was
+// likely meant where it is not known, and says so. A kind that nothing is like
+// stays, and has no rows.
+func (c *catalog) likely(provider, kind string, at func(part string) Position) (likelyProvider, likelyKind string, out Problems) {
+	if provider != "" && !slices.Contains(c.names, provider) {
+		out = append(out, Problem{Position: at("target.provider"), Code: "UnknownProvider",
+			Message: fmt.Sprintf("no provider is called %q", provider), Hint: suggest(provider, c.names)})
+		provider = nearest(provider, c.names)
+	}
+	if c.silent && len(c.of(provider, kind)) == 0 {
+		return provider, kind, out
+	}
+	kinds := c.kinds(provider)
+	if kind == "" || slices.Contains(kinds, kind) {
+		return provider, kind, out
+	}
+	p := Problem{Position: at("target.kind"), Code: "UnknownKind",
+		Message: fmt.Sprintf("no resource kind is called %q%s", kind, ofProvider(provider)), Hint: suggest(kind, kinds)}
+	if others := c.of("", kind); provider != "" && len(others) > 0 {
+		provider = others[0].provider
+		p.Hint = fmt.Sprintf("provider %s has it", provider)
+	} else if n := nearest(kind, kinds); n != "" {
+		kind = n
+	}
+	return provider, kind, append(out, p)
 }
 
 // checkPatch says which paths cannot be patched at all.

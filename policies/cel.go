@@ -34,6 +34,8 @@ type expression struct {
 	// uses says which variables occur, so that those which do not are not
 	// built.
 	uses map[string]bool
+	// fields are those of want and have that it names.
+	fields []fieldUse
 }
 
 // expressionError is one error with its place inside the expression; line
@@ -117,31 +119,7 @@ func compileExpression(source string) (*expression, []expressionError) {
 	for _, ref := range ast.NativeRep().ReferenceMap() {
 		uses[ref.Name] = true
 	}
-	return &expression{source: source, program: program, uses: uses}, nil
-}
-
-func issueErrors(issues *cel.Issues) []expressionError {
-	var out []expressionError
-	for _, e := range issues.Errors() {
-		out = append(out, expressionError{
-			line: max(e.Location.Line(), 1), column: max(e.Location.Column(), 0),
-			message: firstLine(e.Message), hint: expressionHint(e.Message),
-		})
-	}
-	return out
-}
-
-// expressionHint names the nearest variable for an unknown one.
-func expressionHint(message string) string {
-	_, rest, found := strings.Cut(message, "undeclared reference to '")
-	if !found {
-		return ""
-	}
-	word, _, _ := strings.Cut(rest, "'")
-	if n := nearest(word, celVariables); n != "" {
-		return fmt.Sprintf("did you mean %s?", n)
-	}
-	return "an expression sees " + strings.Join(celVariables, ", ")
+	return &expression{source: source, program: program, uses: uses, fields: fieldUses(ast)}, nil
 }
 
 // guesser bounds sizes that the types do not tell.

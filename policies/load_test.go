@@ -67,7 +67,7 @@ func TestLoadProblems(t *testing.T) {
 			want: []string{`6:10: spec.rules[0].id is int, not text; put it in quotes: "12"`}},
 		"schedule": {yaml: head + "spec:\n  schedule: {cron: \"99 * * * *\", timeZone: Europe/Berln, jitter: 1d, staleAfter: -1h}\n",
 			want: []string{
-				`5:20: "99 * * * *" is no schedule: end of range (99) above maximum (59): 99; write minute, hour, day, month and weekday, such as "0 8 * * mon-fri"`,
+				`5:20: "99 * * * *" is no schedule: minute field "99": 99 is more than 59; write minute, hour, day, month and weekday, such as "0 8 * * mon-fri"`,
 				`5:44: no time zone is called "Europe/Berln"; did you mean "Europe/Berlin"?`,
 				`5:66: spec.schedule.jitter cannot be "1d"; days are not a unit: write 24h`,
 				"5:82: spec.schedule.staleAfter cannot be negative; give a duration of 0s or more",
@@ -93,6 +93,69 @@ func TestLoadProblems(t *testing.T) {
 			`8:43: no resource kind is called "VirtualMachine" in provider aws; provider vsphere has it`,
 			"9:47: Instance has no field /instancType; did you mean /instanceType?",
 			"9:61: Instance has no field /tags/a/b; did you mean /tags/KEY?",
+		}},
+		"wrong paths beside a wrong provider or kind": {yaml: head + `spec:
+  rules:
+  - {id: a, target: {provider: asw, kind: Instnce}, paths: [/instancType], action: observe}
+  - {id: b, target: {kind: Instnce}, paths: [/imageld, /imageId], action: observe}
+  - {id: c, target: {provider: aws, kind: VirtualMachine}, paths: [/numCPU], action: observe}
+  - {id: d, target: {provider: nobody, kind: VPC}, paths: [/cidrBlok], action: observe}
+  - {id: e, target: {kind: Whatever}, paths: [/imageld], action: observe}
+`, want: []string{
+			`6:32: no provider is called "asw"; did you mean "aws"?`,
+			`6:43: no resource kind is called "Instnce" in provider aws; did you mean "Instance"?`,
+			"6:61: Instance has no field /instancType; did you mean /instanceType?",
+			`7:28: no resource kind is called "Instnce"; did you mean "Instance"?`,
+			"7:46: Instance has no field /imageld; did you mean /imageId?",
+			`8:43: no resource kind is called "VirtualMachine" in provider aws; provider vsphere has it`,
+			"8:68: VirtualMachine has no field /numCPU; did you mean /numCPUs?",
+			`9:32: no provider is called "nobody"; known are aws, vsphere`,
+			"9:60: VPC has no field /cidrBlok; did you mean /cidrBlock?",
+			`10:28: no resource kind is called "Whatever"; known are Instance, SecurityGroup, VPC, VirtualMachine`,
+		}},
+		"fields of expressions": {yaml: head + `spec:
+  rules:
+  - {id: a, target: {kind: Instance}, action: observe, when: have.instancetype == 'x'}
+  - {id: b, target: {provider: aws, kind: Instance, name: x}, action: observe, when: "true && has(want.rootvolume.size)"}
+  - {id: c, target: {kind: Instance, id: i-1}, action: observe, when: "have.rootVolume.sise > 1 && have['imageld'] == '' && have.?imageIds.orValue('') == ''"}
+  - {id: d, target: {kind: Instance, id: i-2}, action: observe, when: "have.tags['a/b'] == 'x' && has(have.tags.x) && have.tags[owner.name] == 'y' && have.rootVolume.exists(k, k == 'size') && have.state == '' && have.imageId.startsWith('a') && cluster.labels.foo == 'x'"}
+  - {id: e, target: {provider: aws}, action: observe, when: have.whatever == 'x'}
+  - {id: f, target: {kind: Instnce}, action: observe, when: have.instancetype == 'x'}
+  - {id: aws-instance-type, when: have.foo.bar == have.instanceType.x}
+  ignore:
+  - {reason: x, target: {kind: VirtualMachine}, when: "have.networks['0'].networkname == 'x' || have.networks['0'].networkName == 'y'"}
+`, want: []string{
+			"6:62: warning: Instance has no field have.instancetype; did you mean have.instanceType?",
+			"7:99: warning: Instance has no field want.rootvolume.size; did you mean want.rootVolume.size?",
+			"8:72: warning: Instance has no field have.rootVolume.sise; did you mean have.rootVolume.size?",
+			"8:100: warning: Instance has no field have.imageld; did you mean have.imageId?",
+			"8:125: warning: Instance has no field have.imageIds; did you mean have.imageId?",
+			`11:28: no resource kind is called "Instnce"; did you mean "Instance"?`,
+			"11:61: warning: Instance has no field have.instancetype; did you mean have.instanceType?",
+			"12:35: warning: Instance has no field have.foo.bar; see the catalog of drift for the fields there are",
+			"12:51: warning: Instance has no field have.instanceType.x; did you mean have.instanceType?",
+			"14:56: warning: VirtualMachine has no field have.networks['0'].networkname; did you mean have.networks['INDEX'].networkName?",
+		}},
+		"syntax of expressions": {yaml: head + `spec:
+  rules:
+  - {id: a, target: {kind: Instance}, action: observe, when: have.state ==}
+  - {id: b, target: {kind: VPC}, action: observe, when: "have.state = 'x'"}
+  - {id: c, target: {kind: SecurityGroup}, action: observe, when: "have.a == == b"}
+  - {id: d, target: {kind: VirtualMachine}, action: observe, when: "have.a == 'x"}
+  - id: e
+    target: {id: x}
+    action: observe
+    when: |
+      have.state == 'x' &&
+        (true ||
+  - {id: f, target: {id: y}, action: observe, when: "true @ false"}
+`, want: []string{
+			"6:75: the expression cannot be used: syntax error at column 14 of the expression: it ends too early; complete it: an operand or a closing bracket is missing",
+			"7:69: the expression cannot be used: syntax error at column 12 of the expression: there is no operator =; compare with ==",
+			"8:78: the expression cannot be used: syntax error at column 11 of the expression: == is not expected here",
+			`9:79: the expression cannot be used: syntax error at column 11 of the expression: the text that begins with 'x is not closed, or has an escape that does not exist; write a backslash as \\`,
+			"15:17: the expression cannot be used: syntax error at line 2, column 11 of the expression: it ends too early; complete it: an operand or a closing bracket is missing",
+			"16:59: the expression cannot be used: syntax error at column 6 of the expression: @ has no meaning here",
 		}},
 		"paths": {yaml: head + "spec:\n  rules:\n  - {id: a, target: {}, action: observe, paths: [imageId, \"/a~2\", \"\"]}\n",
 			want: []string{

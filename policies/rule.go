@@ -34,6 +34,7 @@ func (p *policy) compileRules(cat *catalog) {
 			p.report(p.at(path+".attempts.per"), "BadDuration", "give a duration above 0s, or leave it out", "attempts.per cannot be 0s")
 		}
 		p.checkTarget(cat, path, r.Target, c.paths)
+		p.doc.problems = append(p.doc.problems, p.checkFields(cat, path, r.Target, c.when)...)
 		p.rules = append(p.rules, c)
 	}
 }
@@ -99,7 +100,9 @@ func (p *policy) compileWhen(path, source string) *expression {
 		}
 		return nil
 	}
-	e, errs := compileExpression(source)
+	// A block's last line break is no part of what is written: what is missing
+	// at the end is missing on the last line with text.
+	e, errs := compileExpression(strings.TrimRight(source, " \n"))
 	for _, x := range errs {
 		p.report(p.doc.inside(at, x.line, x.column), "BadExpression", x.hint, "the expression cannot be used: %s", x.message)
 	}
@@ -144,6 +147,23 @@ func (p *policy) checkTarget(cat *catalog, path string, t *v1alpha1.Target, path
 	})...)
 }
 
+// checkFields warns of fields in a when that no resource of the target's kind
+// has. It is a warning: a cloud may show more than is compared.
+func (p *policy) checkFields(cat *catalog, path string, t *v1alpha1.Target, when *expression) Problems {
+	if t == nil || when == nil {
+		return nil
+	}
+	var out Problems
+	provider, kind, _ := cat.likely(t.Provider, t.Kind, func(string) Position { return Position{} })
+	for _, u := range when.fields {
+		if message, hint, unknown := cat.unknownField(provider, kind, u); unknown {
+			out = append(out, Problem{Position: p.doc.inside("spec."+path+".when", u.line, u.column), Warning: true,
+				Code: "UnknownField", Message: message, Hint: hint})
+		}
+	}
+	return out
+}
+
 func (p *policy) compileIgnores(cat *catalog) {
 	for i, ig := range p.spec.Ignore {
 		path := fmt.Sprintf("ignore[%d]", i)
@@ -169,6 +189,7 @@ func (p *policy) compileIgnores(cat *catalog) {
 				fmt.Sprintf("this entry hides what is %s: a report that could not look then ends as if all were in sync", ig.Target.Statuses[s]))
 		}
 		p.checkTarget(cat, path, ig.Target, c.paths)
+		p.doc.problems = append(p.doc.problems, p.checkFields(cat, path, ig.Target, c.when)...)
 		p.ignores = append(p.ignores, c)
 	}
 }

@@ -196,6 +196,9 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 		}
 	}
 	m := merge(base, r)
+	if r.Target == nil { // with a target of its own it was checked by itself
+		out = append(out, p.checkFields(cat, fmt.Sprintf("rules[%d]", i), m.Target, r.when)...)
+	}
 	var provider, kind string
 	if m.Target != nil {
 		provider, kind = m.Target.Provider, m.Target.Kind

@@ -36,7 +36,7 @@ func newWallSchedule(expr string, zone *time.Location) (*wallSchedule, error) {
 	}
 	spec, err := cron.ParseStandard(expr)
 	if err != nil {
-		return nil, err
+		return nil, cronError(expr, err)
 	}
 	s, ok := spec.(*cron.SpecSchedule)
 	if !ok {

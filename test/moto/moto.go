@@ -2,7 +2,7 @@
 // tests that need an implementation of EC2 and Elastic Load Balancing which
 // this project did not write.
 //
-// It is pinned to the version in requirements.txt. moto changes states at
+// It is pinned to the version in hack/moto/requirements.txt. moto changes states at
 // once, never throttles and counts reservations rather than instances in a
 // page; test/ec2sim covers what it cannot express.
 package moto
@@ -38,17 +38,11 @@ const (
 // BinaryVariable names the environment variable with the path of moto_server.
 const BinaryVariable = "HOLDFAST_MOTO"
 
-// usualPlace is where the project's images have moto installed.
-const usualPlace = "/opt/moto/bin/moto_server"
-
 // startTime bounds the start: Python imports most of moto first.
 const startTime = 60 * time.Second
 
 //go:embed images.json
 var images []byte
-
-//go:embed requirements.txt
-var requirement []byte
 
 // Server is a running moto with nothing in it.
 type Server struct {
@@ -61,24 +55,17 @@ type Server struct {
 	done   chan struct{}
 }
 
-// Find gives the path of moto_server: the variable's, the usual one, or the
-// one in PATH, which comes last because nobody pinned its version. The error
-// says how to install it.
+// Find gives the path of moto_server, which the variable names. One in PATH
+// would do, and nobody would have pinned its version.
 func Find() (string, error) {
-	if path := os.Getenv(BinaryVariable); path != "" {
-		if _, err := os.Stat(path); err != nil {
-			return "", fmt.Errorf("%s: %w", BinaryVariable, err)
-		}
-		return path, nil
+	path := os.Getenv(BinaryVariable)
+	if path == "" {
+		return "", fmt.Errorf("%s is not set: run the tests by hack/test.sh, or set it to the output of hack/moto/install.sh", BinaryVariable)
 	}
-	if _, err := os.Stat(usualPlace); err == nil {
-		return usualPlace, nil
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s: %w", BinaryVariable, err)
 	}
-	if path, err := exec.LookPath("moto_server"); err == nil {
-		return path, nil
-	}
-	return "", fmt.Errorf("moto_server not found in $%s, %s or PATH: install it with\n\tpython3 -m venv .moto && .moto/bin/pip install '%s' && export %s=$PWD/.moto/bin/moto_server",
-		BinaryVariable, usualPlace, bytes.TrimSpace(requirement), BinaryVariable)
+	return path, nil
 }
 
 // Start starts a server on a free port of the loopback interface and returns

@@ -48,7 +48,8 @@ VSPHERE_USERNAME, VSPHERE_PASSWORD). Reading is all that the credentials need
 to allow.
 
 Exit status: 0 in sync, 1 drift at or above --fail-on, 2 error, 3 incomplete
-(something could not be compared and nothing drifted), 4 bad policy.`,
+(something could not be compared and nothing drifted), 4 bad policy, 130
+interrupted.`,
 		Example: `  # The clusters of the current management cluster
   holdfast report
 

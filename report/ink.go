@@ -121,14 +121,20 @@ func (l line) wrap(width int) [][]cell {
 // breakAt finds where to break cells of which no more than end fit; next is
 // the room of the row below.
 func breakAt(row []cell, end, next int) int {
-	space, part := -1, -1
+	space, part, hyphen := -1, -1, -1
 	for i := 1; i <= end; i++ {
 		switch {
 		case row[i].text == " ":
 			space = i
-		case i > 1 && parts(row, i-1):
+		case i > 1 && parts(row, i-1, "/:,"):
 			part = i
+		case i > 1 && parts(row, i-1, "-"):
+			hyphen = i
 		}
+	}
+	// Names hold hyphens: between them is the last place to break.
+	if part*2 < end {
+		part = max(part, hyphen)
 	}
 	word, used := space+1, 0
 	for word < len(row) && row[word].text == " " {
@@ -153,14 +159,10 @@ func breakAt(row []cell, end, next int) int {
 
 func blank(row []cell) bool { return len(trimEnd(row)) == 0 }
 
-// parts says whether a word may break after a character of it: in ARNs, paths
-// and addresses after / : , and -.
-func parts(row []cell, i int) bool {
-	switch row[i].text {
-	case "/", ":", ",", "-":
-		return row[i-1].text != " " && row[i+1].text != " "
-	}
-	return false
+// parts says whether a word may break after a character of it that is one of
+// these.
+func parts(row []cell, i int, these string) bool {
+	return strings.Contains(these, row[i].text) && row[i-1].text != " " && row[i+1].text != " "
 }
 
 func trimEnd(row []cell) []cell {

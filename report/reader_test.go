@@ -226,6 +226,8 @@ func TestWrapBreaksWhereWordsPart(t *testing.T) {
 	}{
 		"ARN":            {"id arn:aws:elasticloadbalancing:eu-1:1111:loadbalancer/net/x", []string{"id arn:aws:elasticloadbalancing:", "eu-1:1111:loadbalancer/net/x"}},
 		"path":           {"~ /verylongpathofafield/andanotherone/value  a", []string{"~ /verylongpathofafield/", "andanotherone/value  a"}},
+		"hyphens last":   {"1 thing: arn:loadbalancer/net/a-bcd-efg-hijklmnopqrstuvwxyz", []string{"1 thing: arn:loadbalancer/net/", "a-bcd-efg-hijklmnopqrstuvwxyz"}},
+		"hyphens":        {strings.Repeat("abcdefgh-", 5), []string{"abcdefgh-abcdefgh-abcdefgh-", "abcdefgh-abcdefgh-"}},
 		"short words":    {"one two three four five six seven eight nine", []string{"one two three four five six seven", "eight nine"}},
 		"a word to keep": {"x 123456789012345678901234567890123", []string{"x", "123456789012345678901234567890123"}},
 		"host and port":  {"averylonghostname.of.a.vcenter:44312", []string{"averylonghostname.of.a.vcenter:", "44312"}},

@@ -223,7 +223,7 @@ func TestLoadProblems(t *testing.T) {
 		"ignore": {yaml: head + `spec:
   ignore:
   - {paths: [/tags/x], expiresAt: 2026-03-01}
-  - {reason: x}
+  - {reason: x, target: {}}
   - {reason: "", paths: [/tags/x], expiresAt: tomorrow}
   - {reason: y, paths: [/tags/x], expiresAt: 2027-03-01}
 `, want: []string{
@@ -362,10 +362,81 @@ func codes(ps Problems) string {
 	return strings.Join(out, " ")
 }
 
+// contradictory says everything at once and its opposite: it loads, and must
+// come to something.
+const contradictory = head + `spec:
+  match: {clusters: [{name: "*"}], clusterSelector: {matchExpressions: [{key: a, operator: DoesNotExist}]}, exclude: [{name: "?"}]}
+  mode: enforce
+  schedule: {cron: "59 23 29 2 sun", timeZone: Pacific/Apia, jitter: 9999h, staleAfter: 1ns}
+  rules:
+  - {id: a, target: {id: "*"}, paths: ["/*"], action: replace, severity: info, when: "have.rootVolume.size / 0 == 1"}
+  - {id: b, target: {statuses: [NotChecked, Unknown, Foreign]}, action: replace, grace: {for: 0s, observations: 2147483647}, attempts: {max: 1, per: 1ns}}
+  - {id: c, target: {kind: Instance}, paths: ["/*/*", "/tags/~0~1"], when: "diff.want == diff.have || now > timestamp('0001-01-01T00:00:00Z') && have.tags[finding.resource.id] != want['x'].y", action: ignore}
+  ignore:
+  - {reason: a, when: "1 / int(finding.observations - 1) == 1"}
+  - {reason: b, target: {name: "***"}, expiresAt: 0001-01-01}
+  budgets: [{scope: all, max: 0}, {scope: all, max: 100%}, {scope: zone, actions: [patch, patch], max: 2147483647}]
+  windows:
+  - {kind: allow, cron: "* * * * *", duration: 744h}
+  - {kind: deny, cron: "* * * * *", duration: 744h, timeZone: Europe/Dublin}
+  - {kind: allow, cron: "0 0 29 2 *", duration: 1ns}
+  safety: {maxDriftRatio: 0%, maxUnhealthyZone: 0%, maxSnapshotAge: 1ns, minHealthy: 2147483647, controlPlane: enforce}
+`
+
+// TestContradictoryPolicy: what contradicts itself loads, and is decided.
+func TestContradictoryPolicy(t *testing.T) {
+	set, problems := LoadSources(Options{Catalog: testCatalog, Now: testNow}, Source{Name: "p.yaml", Data: []byte(contradictory)})
+	if set == nil {
+		t.Fatal(problems)
+	}
+	in := makeInput(t, withFindings(everyStatus()...))
+	in.Policies = set
+	ds := Decide(in)
+	if len(ds) == 0 {
+		t.Error("nothing was decided")
+	}
+	for i := range ds {
+		if ds[i].Executable() {
+			t.Errorf("%s of %s would be executed", ds[i].Action, ds[i].Finding.Resource.ID)
+		}
+	}
+}
+
+// everyStatus is a finding of each status, with the fields that rules ask for.
+func everyStatus() []detector.Finding {
+	var out []detector.Finding
+	for i, s := range []detector.Status{detector.Drifted, detector.Missing, detector.Unexpected, detector.Foreign, detector.NotChecked, detector.Unknown} {
+		f := instanceFinding(workerRef(i), withDiffs(typeDiff, tagDiff("a/b")))
+		f.Status = s
+		if notDrift(s) {
+			f.Diffs = nil
+		}
+		f.Have = &providers.Resource{}
+		f.Have.Set("/tags/a", providers.Field{Value: providers.String("x")})
+		f.Have.Set("/rootVolume/size", providers.Field{Value: providers.Int(8)})
+		f.Fingerprint = detector.Fingerprint(&f)
+		out = append(out, f)
+	}
+	return out
+}
+
+// yamlLines counts lines as YAML does, which breaks them at more than \n.
+func yamlLines(s string) int {
+	n := 1
+	for _, r := range s {
+		if strings.ContainsRune("\n\r\u0085\u2028\u2029", r) {
+			n++
+		}
+	}
+	return n
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(head + "spec: {mode: off}\n"))
 	f.Add([]byte(head + "spec: &a\n  <<: *a\n"))
 	f.Add([]byte(head + "spec:\n\tmode: x\n"))
+	f.Add([]byte(contradictory))
+	f.Add([]byte("\r\r?"))
 	entries, err := defaultFiles.ReadDir("defaults")
 	if err != nil {
 		f.Fatal(err)
@@ -386,12 +457,26 @@ func FuzzLoad(f *testing.F) {
 			if p.File != "p.yaml" || p.Line < 1 || p.Column < 1 || p.Message == "" || p.Code == "" {
 				t.Errorf("problem without a place: %#v", p)
 			}
-			if p.Line > strings.Count(string(data), "\n")+2 {
+			if p.Line > yamlLines(string(data))+1 {
 				t.Errorf("problem outside the file: %s", p)
 			}
 		}
-		if set != nil {
-			set.For(detectorRef("prod", "eu-1"), nil)
+		if set == nil {
+			return
+		}
+		for _, x := range set.For(testCluster, nil).Explain() {
+			if x.From.File == "" {
+				t.Errorf("%s comes from nowhere", x.Name)
+			}
+		}
+		// Whatever a policy says, deciding ends, and what nobody saw stays
+		// without an action.
+		in := makeInput(t, withFindings(everyStatus()...))
+		in.Policies = set
+		for _, d := range Decide(in) {
+			if acts(d.Action) && notDrift(d.Finding.Status) {
+				t.Errorf("%s follows from what is %s", d.Action, d.Finding.Status)
+			}
 		}
 	})
 }

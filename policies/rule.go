@@ -181,7 +181,7 @@ func (p *policy) compileIgnores(cat *catalog) {
 		if strings.TrimSpace(ig.Reason) == "" && p.doc.at["spec."+path+".reason"] != nil {
 			p.report(p.at(path+".reason"), "BadValue", "say why the drift is accepted", "the reason is empty")
 		}
-		if ig.Target == nil && len(ig.Paths) == 0 && ig.When == "" {
+		if len(ig.Paths) == 0 && ig.When == "" && (ig.Target == nil || describeTarget(ig.Target) == " of any kind") {
 			p.report(p.at(path), "IgnoresAll", "name a target, paths or when", "this entry would ignore everything")
 		}
 		if s := hiddenStatus(ig.Target); s >= 0 {

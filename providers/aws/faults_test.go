@@ -93,7 +93,10 @@ func TestC47ThrottledOnPageThree(t *testing.T) {
 			if tc.failed && refused != maxAttempts {
 				t.Errorf("page 3 was tried %d times, want %d", refused, maxAttempts)
 			}
-			if waited := time.Duration(p.clock.(*hastyClock).ahead.Load()); waited < time.Second {
+			// Jitter leaves at least half of the first pause and of the second,
+			// which is twice as long.
+			const least = firstPause/2 + firstPause
+			if waited := time.Duration(p.clock.(*hastyClock).ahead.Load()); waited < least {
 				t.Errorf("waited %s after %d refusals: whoever is throttled has to slow down", waited, refused)
 			}
 			if n := p.Calls()[Call{serviceEC2, "DescribeInstances", "RequestLimitExceeded"}]; n != int64(refused) {

@@ -196,16 +196,10 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 		}
 	}
 	m := merge(base, r)
-	if r.Target == nil { // with a target of its own it was checked by itself
-		out = append(out, p.checkFields(cat, fmt.Sprintf("rules[%d]", i), m.Target, r.when)...)
-	}
+	out = append(out, warnMerged(p, i, r, m, cat)...)
 	var provider, kind string
 	if m.Target != nil {
 		provider, kind = m.Target.Provider, m.Target.Kind
-	}
-	if s := hiddenStatus(m.Target); s >= 0 && m.Action == v1alpha1.ActionIgnore {
-		out = append(out, Problem{Position: at("action"), Warning: true, Code: "HidesNotChecked", Hint: "use observe, or name an id or a name so that little is hidden",
-			Message: fmt.Sprintf("rule %q hides what is %s: a report that could not look then ends as if all were in sync", r.ID, m.Target.Statuses[s])})
 	}
 	if m.Action == v1alpha1.ActionPatch {
 		out = append(out, cat.checkPatch(provider, kind, m.paths, func(part string) Position {
@@ -218,6 +212,20 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 	if m.Action == v1alpha1.ActionReplace && isClusterKind(kind) {
 		out = append(out, Problem{Position: at("action"), Code: "CannotReplace",
 			Message: fmt.Sprintf("%s cannot be replaced: it belongs to a cluster, and only machines are replaced", kind), Hint: "use observe or patch"})
+	}
+	return out
+}
+
+// warnMerged warns of a rule r that comes to m together with weaker ones.
+func warnMerged(p *policy, i int, r, m *rule, cat *catalog) Problems {
+	path := fmt.Sprintf("rules[%d]", i)
+	var out Problems
+	if r.Target == nil { // with a target of its own it was checked by itself
+		out = p.checkFields(cat, path, m.Target, r.when)
+	}
+	if s := hiddenStatus(m.Target); s >= 0 && m.Action == v1alpha1.ActionIgnore {
+		out = append(out, Problem{Position: p.at(path + ".action"), Warning: true, Code: "HidesNotChecked", Hint: "use observe, or name an id or a name so that little is hidden",
+			Message: fmt.Sprintf("rule %q hides what is %s: a report that could not look then ends as if all were in sync", r.ID, m.Target.Statuses[s])})
 	}
 	return out
 }

@@ -102,7 +102,7 @@ func (c *candidate) judge(e *Effective, f *detector.Finding, d *detector.Diff, v
 	vars.setDiff(d)
 	win, broken := winner(e, f, d, vars)
 	v := verdict{rule: win, action: Observe, reason: "no rule matches"}
-	if by := c.ignoredByAnnotation(d); by != "" && !notDrift(f.Status) {
+	if by := c.ignoredByAnnotation(f, d); by != "" {
 		v.action, v.annotation, v.reason = Ignore, by, "ignored by an annotation"
 		return v
 	}
@@ -123,11 +123,7 @@ func (c *candidate) judge(e *Effective, f *detector.Finding, d *detector.Diff, v
 		}
 	}
 	if win != nil {
-		v.action = Action(win.Action)
-		v.reason = fmt.Sprintf("rule %s says %s", win.ID, v.action)
-		if v.action == Ignore && notDrift(f.Status) && !namesStatus(win.Target, f.Status) {
-			v.action, v.reason = Observe, fmt.Sprintf("%s, but hides %s only where its target's statuses name it", v.reason, f.Status)
-		}
+		v.action, v.reason = win.says(f)
 	}
 	if why := c.impossible(v.action, f, d); why != "" {
 		v.action, v.reason = Observe, v.reason+", but "+why
@@ -169,6 +165,17 @@ func targetMatches(t *v1alpha1.Target, f *detector.Finding) bool {
 		(t.Kind == "" || t.Kind == f.Resource.Kind) &&
 		optionalGlob(t.ID, f.Resource.ID) && optionalGlob(t.Name, f.Resource.Name) &&
 		(len(t.Statuses) == 0 || slices.Contains(t.Statuses, v1alpha1.Status(f.Status)))
+}
+
+// says gives a rule's action for a finding that it matches. Like an ignore
+// entry it hides what nobody could look at only where it names that status.
+func (r *rule) says(f *detector.Finding) (Action, string) {
+	a := Action(r.Action)
+	reason := fmt.Sprintf("rule %s says %s", r.ID, a)
+	if a == Ignore && notDrift(f.Status) && !namesStatus(r.Target, f.Status) {
+		return Observe, fmt.Sprintf("%s, but hides %s only where its target's statuses name it", reason, f.Status)
+	}
+	return a, reason
 }
 
 // silences reports whether the entry is about the finding. An entry that names
@@ -278,8 +285,12 @@ func (c *candidate) mode(m Mode) (lowered Mode, from string) {
 	return m, from
 }
 
-// ignoredByAnnotation says which object's annotation ignores the value.
-func (c *candidate) ignoredByAnnotation(d *detector.Diff) string {
+// ignoredByAnnotation says which object's annotation ignores the value. What
+// nobody could look at is no value.
+func (c *candidate) ignoredByAnnotation(f *detector.Finding, d *detector.Diff) string {
+	if notDrift(f.Status) {
+		return ""
+	}
 	for _, a := range c.annotationSources() {
 		for _, path := range strings.Split(a.values[AnnotationIgnore], ",") {
 			path = strings.TrimSpace(path)

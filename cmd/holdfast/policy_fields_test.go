@@ -35,7 +35,7 @@ func TestObservedFieldsAreKnownToExpressions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer file.Close() //nolint:errcheck // only read
+			defer file.Close()
 			snapshots, err := providers.ReadSnapshots(file)
 			if err != nil || len(snapshots) == 0 {
 				t.Fatalf("%d snapshots: %v", len(snapshots), err)

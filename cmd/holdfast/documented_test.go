@@ -141,3 +141,11 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the kept snapshot replays to exit %d:\n%s%s", replayed.code, replayed.stdout, replayed.stderr)
 	}
 }
+
+// TestUnknownCommand: a misspelled command must not look like a good report.
+func TestUnknownCommand(t *testing.T) {
+	o := holdfast(t, "reprot")
+	if o.code != exitError || !strings.Contains(o.stderr, "did you mean report?") || o.stdout != "" {
+		t.Errorf("exit %d, want %d\n%s%s", o.code, exitError, o.stdout, o.stderr)
+	}
+}

@@ -140,7 +140,7 @@ declare, and reports what differs.
   holdfast policy    checks, explains and tests policies`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          knownCommand,
+		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Version:       buildVersion().Version,
 
@@ -151,19 +151,6 @@ declare, and reports what differs.
 	root.AddCommand(newReportCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
 	callBy(name, root)
 	return root
-}
-
-// knownCommand refuses a misspelled command: help with exit status 0 would read
-// as "in sync" where a script looks at nothing else.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := fmt.Sprintf("unknown command %q; %s --help lists them", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		message = fmt.Sprintf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
-	}
-	return errors.New(message)
 }
 
 // callBy writes the name that the user called the program by into every

@@ -22,7 +22,7 @@ func wantArguments(what string, several bool) cobra.PositionalArgs {
 }
 
 // onlyCommands refuses what is no subcommand, with the one that is most like
-// it: cobra suggests only for the root of all commands.
+// it: help with exit status 0 would read as "in sync" to a script.
 func onlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,15 +14,20 @@ import (
 
 // Reader serves single objects to providers: what was loaded from the set, in
 // the wanted version, and the rest (Secrets, Namespaces) from fallback. A nil
-// fallback stands for files: what is not in them does not exist.
+// fallback stands for files: what is not in them does not exist. What fallback
+// gave is kept for the reader's life, since every owner of a cluster asks for the
+// same Namespace; errors are not kept.
 func (s *Set) Reader(kinds *Kinds, fallback client.Reader) client.Reader {
-	return &reader{set: s, kinds: kinds, fallback: fallback}
+	return &reader{set: s, kinds: kinds, fallback: fallback, got: newSet()}
 }
 
 type reader struct {
 	set      *Set
 	kinds    *Kinds
 	fallback client.Reader
+
+	mu  sync.Mutex
+	got *Set // from fallback
 }
 
 // Get finds an object by name. A key without a namespace also finds what was
@@ -39,10 +45,24 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	case found != nil:
 		return assign(obj, found.Object)
 	case r.fallback != nil && !r.loaded(gvk.GroupKind()):
-		return r.fallback.Get(ctx, key, obj, opts...)
+		return r.ask(ctx, gvk.GroupKind(), key, obj, opts...)
 	default:
 		return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.String())
 	}
+}
+
+// ask gets an object from fallback, once.
+func (r *reader) ask(ctx context.Context, gk schema.GroupKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.got.Get(gk, key.Namespace, key.Name); known != nil {
+		return assign(obj, known.Object)
+	}
+	if err := r.fallback.Get(ctx, key, obj, opts...); err != nil {
+		return err
+	}
+	r.got.add(gk, &Object{Object: obj.DeepCopyObject().(client.Object)})
+	return nil
 }
 
 // List passes on to fallback: providers list nothing that is in the set.

@@ -159,8 +159,9 @@ func under(path, prefix string) bool {
 type Snapshot struct {
 	Scope   Scope
 	TakenAt time.Time
-	// Serves are the clusters, as NAMESPACE/NAME, that a snapshot was taken for;
-	// a saved one says so, a live one need not.
+	// Serves are the clusters, as NAMESPACE/NAME, that a snapshot was taken for,
+	// or KIND NAMESPACE/NAME of owners whose cluster lives in several scopes; a
+	// saved one says so, a live one need not.
 	Serves []string
 	// ConfirmedAbsent are ids that a live read after the snapshot found absent
 	// again. A saved snapshot has them, since a file cannot be asked again.

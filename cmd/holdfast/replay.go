@@ -60,7 +60,7 @@ type replayed struct {
 func (r *replayed) Scope(_ context.Context, owner *providers.Owner) (providers.Scope, error) {
 	cluster := detector.ClusterRef{Namespace: owner.Cluster.Namespace, Name: owner.Cluster.Name}
 	for _, s := range r.snapshots {
-		if s.Scope.Provider == r.name && slices.Contains(s.Serves, cluster.String()) {
+		if s.Scope.Provider == r.name && (slices.Contains(s.Serves, owner.Ref.String()) || slices.Contains(s.Serves, cluster.String())) {
 			return s.Scope, nil
 		}
 	}

@@ -76,11 +76,11 @@ func resultsOf(units []*unit, readings []*Reading) map[*inventory.Owner]detector
 		}
 	}
 	for _, u := range units {
-		if u.err == nil {
+		if u.errs == nil {
 			continue
 		}
-		for _, o := range u.owners {
-			out[o] = unread(o, u.scope, u.err)
+		for i, o := range u.owners {
+			out[o] = unread(o, u.scope, u.errs[i])
 		}
 	}
 	return out

@@ -24,15 +24,6 @@ type Reading struct {
 	orphans []detector.Finding
 }
 
-// Clusters lists the clusters that the reading served.
-func (r *Reading) Clusters() []detector.ClusterRef {
-	out := make([]detector.ClusterRef, len(r.units))
-	for i, u := range r.units {
-		out[i] = refOf(u.cluster)
-	}
-	return out
-}
-
 // Settled is the snapshot as it stood after confirmation, nil if nothing was
 // read: with what was found alive then, and the ids of what was not.
 func (r *Reading) Settled() *providers.Snapshot {
@@ -42,8 +33,8 @@ func (r *Reading) Settled() *providers.Snapshot {
 	out := *r.Snapshot
 	out.Resources = maps.Clone(out.Resources)
 	out.Serves = nil
-	for _, c := range r.Clusters() {
-		out.Serves = append(out.Serves, c.String())
+	for _, u := range r.units {
+		out.Serves = append(out.Serves, u.served()...)
 	}
 	if r.Confirmation != nil {
 		maps.Copy(out.Resources, r.Confirmation.Resources)
@@ -56,6 +47,19 @@ func (r *Reading) Settled() *providers.Snapshot {
 		}
 	}
 	return &out
+}
+
+// served names the unit in a saved snapshot: its cluster, or owner by owner
+// where the cluster lives in several scopes.
+func (u *unit) served() []string {
+	if len(u.owners) == len(u.cluster.Owners) {
+		return []string{refOf(u.cluster).String()}
+	}
+	out := make([]string, len(u.owners))
+	for i, o := range u.owners {
+		out[i] = o.Ref.String()
+	}
+	return out
 }
 
 func refOf(c *inventory.Cluster) detector.ClusterRef {

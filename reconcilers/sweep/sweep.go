@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,23 +61,22 @@ type OwnerResult struct {
 	InSync []detector.ResourceRef
 }
 
-// unit is one cluster's owners with one provider: they share a scope, since
-// identity, region and server are the infrastructure cluster's.
+// unit is those of one cluster's owners that share a scope, or those that have
+// none.
 type unit struct {
 	cluster  *inventory.Cluster
 	provider string
 	owners   []*inventory.Owner
-	// err says why the unit has no scope.
-	err   error
-	scope providers.Scope
+	scope    providers.Scope
+	// errs say, owner by owner, why there is no scope; nil where there is.
+	errs []error
 }
 
 // Run compares and decides. It writes nothing anywhere. What cannot be read
 // is in the result as NotChecked or Unknown; the error is for a cancelled
 // context alone.
 func (s *Sweeper) Run(ctx context.Context, inv *inventory.Inventory) (*Result, error) {
-	units := split(inv)
-	s.locate(ctx, units)
+	units := s.locate(ctx, inv)
 	readings := s.observe(ctx, units)
 	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
 		return nil, err
@@ -96,56 +94,74 @@ func (s *Sweeper) say(format string, args ...any) {
 	}
 }
 
-// split makes the units of an inventory.
-func split(inv *inventory.Inventory) []*unit {
-	var out []*unit
-	for _, c := range inv.Clusters {
-		byProvider := map[string]*unit{}
-		for _, o := range c.Owners {
-			u := byProvider[o.Provider]
-			if u == nil {
-				u = &unit{cluster: c, provider: o.Provider}
-				byProvider[o.Provider] = u
-			}
-			u.owners = append(u.owners, o)
+// scopeConcurrency bounds how many identities are tried at once.
+const scopeConcurrency = 8
+
+// locate asks for each owner's scope, and makes the units. The machines of one
+// cluster may live in several: deployment zones name vCenters of their own. The
+// infrastructure cluster is asked first, and where it has no scope its machines
+// have none, so that a dead endpoint is not tried once for each.
+func (s *Sweeper) locate(ctx context.Context, inv *inventory.Inventory) []*unit {
+	s.say("Checking identities of %d clusters", len(inv.Clusters))
+	found := make([][]*unit, len(inv.Clusters))
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for i, c := range inv.Clusters {
+		g.Go(func() error {
+			found[i] = s.locateCluster(ctx, c)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return slices.Concat(found...)
+}
+
+func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster) []*unit {
+	first := map[string]place{} // what the infrastructure cluster was told
+	for _, o := range c.Owners {
+		if o.Machine == nil {
+			first[o.Provider] = s.place(ctx, o)
 		}
-		for _, name := range slices.Sorted(maps.Keys(byProvider)) {
-			out = append(out, byProvider[name])
+	}
+	var out []*unit
+	byScope := map[place]*unit{}
+	for _, o := range c.Owners {
+		at, asked := first[o.Provider]
+		if o.Machine != nil && at.err == nil || !asked {
+			at = s.place(ctx, o)
+		}
+		key := place{provider: o.Provider, scope: at.scope}
+		u := byScope[key]
+		if u == nil {
+			u = &unit{cluster: c, provider: o.Provider, scope: at.scope}
+			byScope[key] = u
+			out = append(out, u)
+		}
+		u.owners = append(u.owners, o)
+		if at.err != nil {
+			u.errs = append(u.errs, at.err)
 		}
 	}
 	return out
 }
 
-// scopeConcurrency bounds how many identities are tried at once.
-const scopeConcurrency = 8
-
-// locate asks for each unit's scope. The infrastructure cluster, which names
-// region, server and identity, speaks for its machines.
-func (s *Sweeper) locate(ctx context.Context, units []*unit) {
-	s.say("Checking identities of %d clusters", len(units))
-	var g errgroup.Group
-	g.SetLimit(scopeConcurrency)
-	for _, u := range units {
-		g.Go(func() error {
-			p := s.Providers[u.provider]
-			if p == nil {
-				u.err = fmt.Errorf("provider %s is not part of this program", u.provider)
-				return nil
-			}
-			u.scope, u.err = p.Scope(ctx, &u.speaker().Owner)
-			return nil
-		})
-	}
-	_ = g.Wait()
+// place is the answer to where an owner's resources live.
+type place struct {
+	provider string
+	scope    providers.Scope
+	err      error
 }
 
-func (u *unit) speaker() *inventory.Owner {
-	for _, o := range u.owners {
-		if o.Machine == nil {
-			return o
-		}
+func (s *Sweeper) place(ctx context.Context, o *inventory.Owner) place {
+	p := s.Providers[o.Provider]
+	if p == nil {
+		return place{err: fmt.Errorf("provider %s is not part of this program", o.Provider)}
 	}
-	return u.owners[0]
+	scope, err := p.Scope(ctx, &o.Owner)
+	if err != nil {
+		return place{err: err}
+	}
+	return place{scope: scope}
 }
 
 // observe reads each scope once, for all clusters in it.
@@ -153,7 +169,7 @@ func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
 	byScope := map[providers.Scope]*Reading{}
 	var readings []*Reading
 	for _, u := range units {
-		if u.err != nil {
+		if u.errs != nil {
 			continue
 		}
 		r := byScope[u.scope]

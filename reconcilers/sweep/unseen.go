@@ -39,5 +39,5 @@ func unseen(inv *inventory.Inventory, units []*unit, r *Reading) detector.Unseen
 // elsewhere reports that the unit is certainly in another place than the
 // scope: another identity may see the same place.
 func (u *unit) elsewhere(s providers.Scope) bool {
-	return u.err == nil && (u.scope.Account != s.Account || u.scope.Region != s.Region)
+	return u.errs == nil && (u.scope.Account != s.Account || u.scope.Region != s.Region)
 }

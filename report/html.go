@@ -197,7 +197,7 @@ func entriesText(v *view) string {
 			parts = append(parts, plain(n)+" "+word)
 		}
 	}
-	if n := len(v.Report.Problems); n > 0 {
+	if n := len(v.Problems); n > 0 {
 		parts = append(parts, plural(n, "problem"))
 	}
 	return strings.Join(parts, " · ") + "; what drifted alike shares an entry"

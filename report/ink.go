@@ -121,7 +121,25 @@ func (l line) wrap(width int) [][]cell {
 // breakAt finds where to break cells of which no more than end fit; next is
 // the room of the row below.
 func breakAt(row []cell, end, next int) int {
-	space, part, hyphen := -1, -1, -1
+	space, part := breaks(row, end)
+	// A break far to the left wastes more than it keeps together, but no word
+	// is torn that fits into a row.
+	fits := wordWidth(row, space) <= next
+	switch {
+	case space > 0 && (space*3 >= end && fits || space+1 >= end):
+		return space
+	case part > space && part*3 >= end:
+		return part
+	case space > 0 && (space*3 >= end || fits && !blank(row[:space])):
+		return space
+	}
+	return end
+}
+
+// breaks gives the last space up to end, and the last place inside a word.
+func breaks(row []cell, end int) (space, part int) {
+	space, part = -1, -1
+	hyphen := -1
 	for i := 1; i <= end; i++ {
 		switch {
 		case row[i].text == " ":
@@ -136,25 +154,19 @@ func breakAt(row []cell, end, next int) int {
 	if part*2 < end {
 		part = max(part, hyphen)
 	}
-	word, used := space+1, 0
+	return space, part
+}
+
+// wordWidth is the width of the word behind a space.
+func wordWidth(row []cell, space int) int {
+	word, width := space+1, 0
 	for word < len(row) && row[word].text == " " {
 		word++
 	}
 	for ; word < len(row) && row[word].text != " "; word++ {
-		used += row[word].width
+		width += row[word].width
 	}
-	// A break far to the left wastes more than it keeps together, but no word
-	// is torn that fits into a row.
-	fits := used <= next
-	switch {
-	case space > 0 && (space*3 >= end && fits || space+1 >= end):
-		return space
-	case part > space && part*3 >= end:
-		return part
-	case space > 0 && (space*3 >= end || fits && !blank(row[:space])):
-		return space
-	}
-	return end
+	return width
 }
 
 func blank(row []cell) bool { return len(trimEnd(row)) == 0 }

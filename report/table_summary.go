@@ -156,7 +156,7 @@ func (v *view) showsIgnored() bool {
 var overviewColumns = []string{"DRIFTED", "MISSING", "UNEXPECTED", "NOT CHECKED", "UNKNOWN", "COVERAGE"}
 
 // overview is a line for each cluster. The name comes last, since only it may
-// be long; where there is no room for it it has a line of its own.
+// be long; without room beside the counts, it has a line of its own.
 func (t *table) overview() {
 	const roomForName = 20
 	narrow, gap := false, "  "

@@ -218,8 +218,8 @@ func unreachable(m *clusterv1.Machine) bool {
 // deprecatedCondition gives the status of a condition that a Cluster API of
 // contract v1beta1 set, empty if it is not there.
 func deprecatedCondition(m *clusterv1.Machine, kind clusterv1.ConditionType) corev1.ConditionStatus {
-	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil { //nolint:staticcheck // an older Cluster API writes nothing else
-		conditions := d.V1Beta1.Conditions //nolint:staticcheck // as above
+	if d := m.Status.Deprecated; d != nil && d.V1Beta1 != nil {
+		conditions := d.V1Beta1.Conditions
 		for i := range conditions {
 			if conditions[i].Type == kind {
 				return conditions[i].Status

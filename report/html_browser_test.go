@@ -9,6 +9,9 @@ package report
 import (
 	"context"
 	"flag"
+	"fmt"
+	"image/color"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -25,20 +28,20 @@ import (
 
 var screens = flag.String("screens", "", "folder to write screenshots of the page to")
 
-// chromium finds the browser. Without one the tests are skipped on a person's
-// machine, and fail where CI is set: there a skipped test is an untested page.
+// chromium finds the browser: the one that HOLDFAST_CHROMIUM names, as
+// hack/test.sh sets it, or one in PATH. Without one the tests fail: a skipped
+// test is an untested page.
 func chromium(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("HOLDFAST_CHROMIUM"); path != "" {
+		return path
+	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	hint := "no Chromium found: install it, on Debian with apt-get update && apt-get install -y chromium"
-	if os.Getenv("CI") == "true" {
-		t.Fatal(hint)
-	}
-	t.Skip(hint)
+	t.Fatal("no Chromium found: run the tests by hack/test.sh, or install it, on Debian with apt-get update && apt-get install -y chromium")
 	return ""
 }
 
@@ -202,15 +205,15 @@ func TestBrowserSeesAnAttack(t *testing.T) {
 	}
 }
 
-// Screenshots are for looking at: go test -tags browser ./report -run
-// Screenshots -screens DIR.
+// TestBrowserScreenshots draws the attacked page at every width. To look at the
+// pictures: go test -tags browser ./report -run Screenshots -screens DIR.
 func TestBrowserScreenshots(t *testing.T) {
-	if *screens == "" {
-		t.Skip("no -screens folder given")
-	}
-	folder, err := filepath.Abs(*screens)
-	if err != nil {
-		t.Fatal(err)
+	folder := t.TempDir()
+	if *screens != "" {
+		var err error
+		if folder, err = filepath.Abs(*screens); err != nil {
+			t.Fatal(err)
+		}
 	}
 	file := filepath.Join(folder, "report.html")
 	if err := os.WriteFile(file, render(t, attackedReport("http://127.0.0.1:9/"), FormatHTML, Style{}), 0o600); err != nil {
@@ -223,9 +226,36 @@ func TestBrowserScreenshots(t *testing.T) {
 		"phone":        {"--window-size=390,844"},
 		"phone-long":   {"--window-size=390,6000"},
 	} {
-		browse(t, file, "", append(flags, "--screenshot="+filepath.Join(folder, name+".png"))...)
+		picture := filepath.Join(folder, name+".png")
+		browse(t, file, "", append(flags, "--screenshot="+picture)...)
+		drawn(t, picture, flags[0])
 	}
 	browse(t, file, "", "--no-pdf-header-footer", "--print-to-pdf="+filepath.Join(folder, "report.pdf"))
+}
+
+// drawn checks that a picture has the window's size and is not of one colour.
+func drawn(t *testing.T, picture, window string) {
+	t.Helper()
+	f, err := os.Open(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	img, err := png.Decode(f)
+	if err != nil {
+		t.Fatalf("%s: %v", picture, err)
+	}
+	size := img.Bounds().Size()
+	if want := fmt.Sprintf("--window-size=%d,%d", size.X, size.Y); want != window {
+		t.Errorf("%s is of %v, want %s", picture, size, window)
+	}
+	colours := map[color.Color]bool{}
+	for y := range size.Y {
+		colours[img.At(size.X/4, y)] = true
+	}
+	if len(colours) < 3 {
+		t.Errorf("%s shows %d colours down a quarter of its width: an empty page", picture, len(colours))
+	}
 }
 
 // Where there is much, only owners with something urgent start open; a filter

@@ -48,7 +48,7 @@ func (e *statusError) Unwrap() error { return e.err }
 
 // gcPercent trades processor for memory: a sweep holds one large snapshot, of
 // which the usual 100 would let as much again stand as garbage.
-const gcPercent = 15
+const gcPercent = 20
 
 func main() {
 	if os.Getenv("GOGC") == "" {

@@ -45,7 +45,7 @@ func main() {
 }
 
 func run(dir string) (*cost, error) {
-	debug.SetGCPercent(15) // as cmd/holdfast does
+	debug.SetGCPercent(20) // as cmd/holdfast does
 	registration := aws.Registration()
 	kinds, err := inventory.NewKinds(registration)
 	if err != nil {

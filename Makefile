@@ -37,6 +37,10 @@ fuzz: ## Run each fuzz target for FUZZTIME
 golden: ## Rewrite golden files from what the code does now
 	$(GO) test ./report ./policies ./detector ./cmd/holdfast -update
 
+.PHONY: generate
+generate: ## Generate deep copies and CRDs from api/
+	$(TOOL) controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
+
 .PHONY: lint
 lint: ## Lint, with the import arrows
 	$(TOOL) golangci-lint run ./...

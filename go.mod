@@ -41,7 +41,20 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/prometheus/client_golang v1.23.2 // indirect
+require (
+	github.com/Shopify/toxiproxy/v2 v2.12.0 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.53.0 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
+	github.com/gorilla/mux v1.8.1 // indirect
+	github.com/mattn/go-colorable v0.1.14 // indirect
+	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/nicholas-fedor/shoutrrr v0.13.2 // indirect
+	github.com/prometheus/client_golang v1.23.2 // indirect
+	github.com/rs/xid v1.5.0 // indirect
+	github.com/rs/zerolog v1.33.0 // indirect
+	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
+	sigs.k8s.io/cluster-api/test v1.14.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

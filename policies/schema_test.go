@@ -83,6 +83,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: percentPattern}
 	case reflect.TypeFor[v1alpha1.Expiry]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2}))?$`}
+	case reflect.TypeFor[v1alpha1.DriftPolicyStatus]():
+		return &jsonschema.Schema{Type: "object"}
 	case reflect.TypeFor[metav1.ObjectMeta]():
 		return metadataSchema()
 	}

@@ -98,7 +98,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string, depth in
 	if !d.want(n, yaml.MappingNode, path) {
 		return
 	}
-	fields := map[string]reflect.Value{}
+	fields, written := map[string]reflect.Value{}, map[string]bool{}
 	var names, required []string
 	for i := range v.NumField() {
 		tag, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -110,6 +110,10 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string, depth in
 			}
 			continue
 		}
+		if options == "omitzero" {
+			written[tag] = true // by the daemon, and read by nobody here
+			continue
+		}
 		fields[tag] = v.Field(i)
 		names = append(names, tag)
 		if options != "omitempty" {
@@ -119,6 +123,9 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string, depth in
 	given := map[string]bool{}
 	for _, p := range d.pairs(n, depth) {
 		field, known := fields[p.key.Value]
+		if written[p.key.Value] {
+			continue
+		}
 		if !known {
 			d.unknownKey(p.key, path, names)
 			continue

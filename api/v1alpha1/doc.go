@@ -3,4 +3,7 @@
 // descriptions of the published JSON Schema and of the policy reference.
 //
 // The types only describe documents; package policies reads and judges them.
+//
+// +kubebuilder:object:generate=true
+// +groupName=drift.holdfast.io
 package v1alpha1

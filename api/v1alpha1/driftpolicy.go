@@ -28,13 +28,58 @@ const (
 
 // DriftPolicy says what is done about drift between Cluster API objects and
 // the clouds behind them. It is a file or an object of the management cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=dp,categories=holdfast
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].reason`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.matchedClusterCount`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type DriftPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
 	// Spec is the policy itself.
 	Spec DriftPolicySpec `json:"spec"`
+	// Status is what became of it in a management cluster; a file has none.
+	Status DriftPolicyStatus `json:"status,omitzero"`
 }
+
+// DriftPolicyList is a list of DriftPolicies.
+//
+// +kubebuilder:object:root=true
+type DriftPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []DriftPolicy `json:"items"`
+}
+
+// DriftPolicyStatus is what became of a policy in a management cluster.
+type DriftPolicyStatus struct {
+	// ObservedGeneration is the generation that was judged last.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// LastGoodGeneration is the generation that is in effect. A later one that
+	// is not valid changes nothing; the last good one is lost when the daemon
+	// starts anew, and then nothing of the policy is in effect.
+	LastGoodGeneration int64 `json:"lastGoodGeneration,omitempty"`
+	// MatchedClusterCount is how many Clusters the policy is for.
+	MatchedClusterCount int32 `json:"matchedClusterCount"`
+	// MatchedClusters are the first of them as NAMESPACE/NAME, sorted.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	MatchedClusters []string `json:"matchedClusters,omitempty"`
+	// Conditions: Valid, with what is wrong and where in its message.
+	//
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionValid is the DriftPolicy condition that says whether it is valid.
+const ConditionValid = "Valid"
 
 // DriftPolicySpec is the policy itself. What it leaves out comes from policies
 // of lower precedence: built-in, then default (no match), then matched by

@@ -28,6 +28,7 @@ const (
 	OpScope   = "Scope"
 	OpObserve = "Observe"
 	OpConfirm = "Confirm"
+	OpApply   = "Apply"
 )
 
 // Call is one call that reached the cloud. Desired is none: it is pure.
@@ -36,6 +37,8 @@ type Call struct {
 	Scope providers.Scope
 	Owner providers.OwnerRef // of Scope
 	IDs   []providers.ID     // of Confirm
+	// Change is that of Apply.
+	Change *providers.Change
 }
 
 // Provider is the fake. Its methods are safe for concurrent use. The zero
@@ -52,6 +55,10 @@ type Provider struct {
 	unread    map[providers.ID]error
 	calls     []Call
 	mutations int
+	inert     map[providers.ID]bool
+	lost      bool
+
+	events chan providers.Event
 }
 
 // wish is what one owner wants: resources, or that its spec is at fault.
@@ -67,7 +74,11 @@ type thing struct {
 	inBulk, confirmed time.Time
 }
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Applier  = (*Provider)(nil)
+	_ providers.Watcher  = (*Provider)(nil)
+)
 
 // New makes an empty cloud that models the given kinds in full. Every owner is
 // in the one scope.
@@ -80,6 +91,8 @@ func New(account, region string, clock func() time.Time, kinds ...string) *Provi
 		coverage: map[string]error{},
 		failures: map[string]error{},
 		unread:   map[providers.ID]error{},
+		inert:    map[providers.ID]bool{},
+		events:   make(chan providers.Event),
 	}
 	for _, kind := range kinds {
 		p.coverage[kind] = nil

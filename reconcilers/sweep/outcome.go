@@ -1,0 +1,69 @@
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// Outcome is what one sweep, or one targeted read, came to. Consumers must not
+// modify it.
+type Outcome struct {
+	// At is when it was decided.
+	At time.Time
+	// Cause says in a word why it was read: Schedule, Start, Requested, Event,
+	// OwnerChanged, PolicyChanged, GateOpened, Verify.
+	Cause string
+	// Inventory is the objects that were compared, as they were read.
+	Inventory *inventory.Inventory
+	// Result holds decisions and coverage. In a targeted read it is about
+	// Owners alone; facts and budgets are about everything all the same.
+	Result *Result
+	// Owners are those that a targeted read was about; nil after a sweep of
+	// whole scopes.
+	Owners map[providers.OwnerRef]bool
+	// ChangedBy names who changed a resource last, where events told; the text
+	// is hostile.
+	ChangedBy map[providers.ID]string
+	// Policies are those that decided.
+	Policies *policies.Set
+}
+
+// Targeted reports whether only some owners were compared.
+func (o *Outcome) Targeted() bool { return o.Owners != nil }
+
+// Sink takes outcomes: conditions and events, metrics, records. Sinks are
+// called one after the other, in the order in which outcomes were decided. An
+// error is logged and counted; the next outcome brings the state again.
+type Sink interface {
+	Consume(ctx context.Context, outcome *Outcome) error
+}
+
+// Request asks for a read.
+type Request struct {
+	// Cluster to read; the zero value means every one.
+	Cluster detector.ClusterRef
+	// Owners narrows it to a targeted read of some owners.
+	Owners []providers.OwnerRef
+	// Cause is that of the Outcome.
+	Cause string
+	// After delays it; several requests for the same are one.
+	After time.Duration
+}
+
+// Asker takes requests. It never blocks.
+type Asker interface {
+	Ask(Request)
+}
+
+// Records tell what was done before, and what is being done. An error means
+// that this is not known, and then nothing acts.
+type Records interface {
+	// History by fingerprint; FirstSeen and Observations are the daemon's own
+	// to add. InFlight lists what Holdfast has begun and not ended.
+	Facts(ctx context.Context) (history map[string]policies.History, inFlight []policies.InFlight, err error)
+}

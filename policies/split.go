@@ -221,6 +221,8 @@ func (c *candidate) impossible(a Action, f *detector.Finding, d *detector.Diff) 
 		return c.cannotReplace(f)
 	}
 	switch {
+	case f.Status == detector.Drifted && d != nil && d.Foreign != "":
+		return "it may be that of " + d.Foreign
 	case f.Status == detector.Missing && !isClusterKind(f.Resource.Kind):
 		return "a machine that is gone cannot be patched, only replaced"
 	case f.Status == detector.Drifted && d == nil:

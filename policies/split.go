@@ -79,6 +79,13 @@ func (c *candidate) fill(v verdict, mode Mode, modeFrom string) {
 			c.Severity = Severity(v.rule.Severity)
 		}
 	}
+	c.Attempts, c.Strategy = defaultAttempts, v1alpha1.ReplaceAuto
+	if v.rule != nil && v.rule.Attempts != nil {
+		c.Attempts = *v.rule.Attempts
+	}
+	if v.rule != nil && v.rule.Replace != nil {
+		c.Strategy = cmp.Or(v.rule.Replace.Strategy, v1alpha1.ReplaceAuto)
+	}
 	switch {
 	case v.ignore != nil:
 		c.Ignored = &Ignored{By: v.ignore.Owner, Reason: v.ignore.Reason, ExpiresAt: v.ignore.expires, Position: v.ignore.Position}
@@ -94,6 +101,7 @@ func (c *candidate) fill(v verdict, mode Mode, modeFrom string) {
 	c.disruptive = c.Action == Replace || c.Action == Patch && slices.ContainsFunc(c.Finding.Diffs, func(d detector.Diff) bool {
 		return d.Mutability == providers.InPlaceDisruptive
 	})
+	c.Disruptive = c.disruptive
 }
 
 // judge finds the ignore entry or the rule for one value; d is nil for a

@@ -284,15 +284,34 @@ func (c *candidate) mode(m Mode) (lowered Mode, from string) {
 		if !set {
 			continue
 		}
-		asked := Mode(value)
-		if modeRank(asked) == modeRank(ModeObserve) {
-			asked = ModeObserve // also what is no mode
-		}
-		if modeRank(asked) < modeRank(m) {
+		if asked := m.lowered(value); asked != m {
 			m, from = asked, fmt.Sprintf(", by %s on the %s", AnnotationMode, a.of)
 		}
 	}
 	return m, from
+}
+
+// Lowered gives the mode as far as the annotations of objects leave it: of a
+// Cluster, and of an owner and its Machine. It is pure.
+func (m Mode) Lowered(annotations ...map[string]string) Mode {
+	for _, a := range annotations {
+		if value, set := a[AnnotationMode]; set {
+			m = m.lowered(value)
+		}
+	}
+	return m
+}
+
+// lowered takes one annotation's word. One that is no mode counts as observe.
+func (m Mode) lowered(value string) Mode {
+	asked := Mode(value)
+	if modeRank(asked) == modeRank(ModeObserve) {
+		asked = ModeObserve
+	}
+	if modeRank(asked) < modeRank(m) {
+		return asked
+	}
+	return m
 }
 
 // ignoredByAnnotation says which object's annotation ignores the value. What

@@ -25,7 +25,7 @@ func TestC07ForgedDescriptionIsReported(t *testing.T) {
 		options: awscluster.Options{Simulator: server, Image: image},
 		clients: func(region string) awscluster.Clients { return awscluster.ClientsFrom(server.Config(region)) },
 	}
-	env := cloud.build(t, awscluster.DefaultExample, 1)
+	env := cloud.build(t, &awscluster.Variants()[0], 1)
 	groups := env.AWSCluster.Status.Network.SecurityGroups
 	const controllers = "elbv2.k8s.aws/targetGroupBinding=shared"
 	if _, err := env.EC2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{

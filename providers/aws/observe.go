@@ -125,7 +125,7 @@ func (o *observation) listAll(ctx context.Context) {
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	g.Go(list(ctx, o, "instances", &o.seenInstances, all(o.instances), providers.KindInstance))
-	g.Go(list(ctx, o, "instance status", &o.seenEvents, o.events, partEvents))
+	g.Go(list(ctx, o, "instance status", &o.seenEvents, all(o.events), partEvents))
 	g.Go(list(ctx, o, "volumes", &o.seenVolumes, all(o.volumes), providers.KindVolume, partRootVolume, partOtherVolumes))
 	g.Go(list(ctx, o, "network interfaces", &o.seenENIs, all(o.interfaces), providers.KindNetworkInterface))
 	g.Go(list(ctx, o, "security groups", &o.seenGroups, all(o.groups), providers.KindSecurityGroup))

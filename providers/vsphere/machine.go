@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -143,12 +142,7 @@ func (mr *machineReader) homeDatastore(o *object, r *providers.Resource) *entity
 	if all, ok := o.props["datastore"].(types.ArrayOfManagedObjectReference); ok && len(all.ManagedObjectReference) == 1 {
 		return mr.inv.entities[all.ManagedObjectReference[0]]
 	}
-	name, _, ok := strings.Cut(strings.TrimPrefix(o.str("config.files.vmPathName"), "["), "]")
-	if !ok {
-		return nil
-	}
-	dc := r.Fields["/datacenter"].Value.Text()
-	return mr.inv.datastores[[2]string{dc, name}]
+	return mr.inv.datastoreNamed(r.Fields["/datacenter"].Value.Text(), o.str("config.files.vmPathName"))
 }
 
 func (mr *machineReader) scalars(o *object, r *providers.Resource) {

@@ -59,19 +59,14 @@ type writer struct {
 
 // refuse says why a change cannot be made at all, before anything is written.
 func (w *writer) refuse() error {
-	c := w.change
-	switch {
-	case c.Resource.Kind != providers.KindVirtualMachine:
-		return refusal(providers.ReasonUnsupported, "a %s is not written to", c.Resource.Kind)
-	case c.Want == nil:
-		return refusal(providers.ReasonRefused, "the change does not say what is wanted of the whole machine")
-	case c.Have == nil:
-		return refusal(providers.ReasonUnsupported, "it does not exist: machines are made by Cluster API")
-	case c.Want.Absent:
-		return refusal(providers.ReasonUnsupported, "machines are deleted by Cluster API")
+	if err := w.change.Refused(); err != nil {
+		return err
 	}
-	for i := range c.Fields {
-		if err := w.refuseField(&c.Fields[i]); err != nil {
+	if w.change.Resource.Kind != providers.KindVirtualMachine {
+		return refusal(providers.ReasonUnsupported, "a %s is not written to", w.change.Resource.Kind)
+	}
+	for i := range w.change.Fields {
+		if err := w.refuseField(&w.change.Fields[i]); err != nil {
 			return err
 		}
 	}
@@ -86,11 +81,6 @@ func (w *writer) refuseField(f *providers.FieldChange) error {
 	}
 	if f.Want.IsAbsent() && (!f.Element || f.Path != snapshotsPath) {
 		return refusal(providers.ReasonForeign, "%s is never taken away: %q is somebody else's", f.Path, f.Have.Text())
-	}
-	switch f.Mutability {
-	case providers.InPlace, providers.InPlaceDisruptive:
-	default:
-		return refusal(providers.ReasonUnsupported, "%s is %s", f.Path, f.Mutability)
 	}
 	if settable(f.Path) {
 		return nil

@@ -77,6 +77,9 @@ func refused(err error) bool {
 // what a call or a task ended with, or as its cause.
 func hasFault[T any](err error) bool {
 	found := false
+	if err == nil {
+		return false
+	}
 	fault.In(err, func(f types.BaseMethodFault, _ string, _ []types.LocalizableMessage) bool {
 		_, found = any(f).(T)
 		return found

@@ -12,8 +12,7 @@ import (
 
 // writeProps are read of a machine that is to be changed, besides machineProps.
 var writeProps = []string{
-	"config.changeVersion", "config.cpuHotAddEnabled", "config.cpuHotRemoveEnabled", "config.memoryHotAddEnabled",
-	"recentTask", "summary.runtime.bootTime",
+	"config.changeVersion", "config.cpuHotRemoveEnabled", "recentTask", "summary.runtime.bootTime",
 }
 
 // machine is a virtual machine as it is at one moment of a change.

@@ -182,20 +182,21 @@ func (r *reconfiguration) size(f *providers.FieldChange) error {
 	return err
 }
 
-// allocation sets one of reservation, limit and shares; the others are left out
-// and stay (ResourceAllocationInfo).
+// allocation sets one of reservation, limit and shares. The others are sent as
+// they are: vCenter keeps what is left out, and not every server does.
 func (r *reconfiguration) allocation(f *providers.FieldChange) error {
 	segments := providers.Segments(f.Path) // resources, requests, cpu
 	n, ok := f.Want.Number()
 	if len(segments) != 3 || !ok {
 		return wrongUnless(false, f)
 	}
-	to := &r.spec.CpuAllocation
+	to, property := &r.spec.CpuAllocation, "config.cpuAllocation"
 	if segments[2] == "memory" {
-		to = &r.spec.MemoryAllocation
+		to, property = &r.spec.MemoryAllocation, "config.memoryAllocation"
 	}
 	if *to == nil {
-		*to = &types.ResourceAllocationInfo{}
+		now, _ := r.m.props[property].(types.ResourceAllocationInfo)
+		*to = &now
 	}
 	switch segments[1] {
 	case "requests":

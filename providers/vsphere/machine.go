@@ -20,6 +20,7 @@ var machineProps = []string{
 	"config.instanceUuid", "config.uuid", "config.template", "config.version",
 	"config.hardware", "config.extraConfig", "config.files.vmPathName",
 	"config.cpuAllocation", "config.memoryAllocation",
+	"config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
 	"config.nestedHVEnabled", "config.ftEncryptionMode", "config.migrateEncryption",
 	"runtime.powerState", "runtime.connectionState", "runtime.host",
 	"guest.net", "guest.toolsRunningStatus", "snapshot",
@@ -152,8 +153,12 @@ func (mr *machineReader) scalars(o *object, r *providers.Resource) {
 	if n, err := canonical.HardwareVersion(o.str("config.version")); err == nil {
 		r.Set("/hardwareVersion", field(providers.Int(n)))
 	}
-	if on, ok := boolean(o.props["config.nestedHVEnabled"]); ok {
-		r.Set("/nestedHV", field(providers.Bool(on)))
+	for path, property := range map[string]string{
+		"/nestedHV": "config.nestedHVEnabled", "/cpuHotAdd": "config.cpuHotAddEnabled", "/memoryHotAdd": "config.memoryHotAddEnabled",
+	} {
+		if on, ok := boolean(o.props[property]); ok {
+			r.Set(path, field(providers.Bool(on)))
+		}
 	}
 	for path, property := range map[string]string{
 		"/ftEncryptionMode": "config.ftEncryptionMode", "/migrateEncryption": "config.migrateEncryption",

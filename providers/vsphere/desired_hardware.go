@@ -18,14 +18,14 @@ import (
 func (d *desired) hardware() error {
 	spec := &d.w.spec
 	if spec.NumCPUs > 0 {
-		d.want("/numCPUs", providers.Int(spec.NumCPUs), providers.InPlaceDisruptive, providers.Exactly)
+		d.want("/numCPUs", providers.Int(spec.NumCPUs), d.hotAdd("/numCPUs", "/cpuHotAdd", int64(spec.NumCPUs)), providers.Exactly)
 	}
 	if n := spec.NumCoresPerSocket; n != nil && *n > 0 {
 		// 0 asks vSphere 8 to assign it at power on.
 		d.want("/coresPerSocket", providers.Int(*n), providers.InPlaceDisruptive, providers.Exactly)
 	}
 	if spec.MemoryMiB > 0 {
-		d.want("/memoryMiB", providers.Int(spec.MemoryMiB), providers.InPlaceDisruptive, providers.Exactly)
+		d.want("/memoryMiB", providers.Int(spec.MemoryMiB), d.hotAdd("/memoryMiB", "/memoryHotAdd", spec.MemoryMiB), providers.Exactly)
 	}
 	if spec.HardwareVersion != "" {
 		n, err := canonical.HardwareVersion(spec.HardwareVersion)
@@ -46,6 +46,19 @@ func (d *desired) hardware() error {
 	d.resources(&spec.Resources)
 	d.pciDevices(spec.PciDevices)
 	return nil
+}
+
+// hotAdd says how processors or memory change: in place where the machine takes
+// more of them while it runs, otherwise with the machine stopped.
+func (d *desired) hotAdd(path, enabled string, want int64) providers.Mutability {
+	if d.seen == nil || d.seen.Fields[powerPath].Value.Text() != string(infrav1.VirtualMachinePowerStatePoweredOn) {
+		return providers.InPlaceDisruptive
+	}
+	have, ok := d.seen.Fields[path].Value.Number()
+	if ok && want > have && d.seen.Fields[enabled].Value.Equal(providers.Bool(true)) {
+		return providers.InPlace
+	}
+	return providers.InPlaceDisruptive
 }
 
 // resources are in MHz and MiB, rounded up as CAPV does.

@@ -46,6 +46,7 @@ func watchProvider(t *testing.T, events Events, objects ...client.Object) *Provi
 // watch is one Watch under way.
 type watch struct {
 	t      *testing.T
+	p      *Provider
 	events chan providers.Event
 	cancel context.CancelFunc
 	ended  chan error
@@ -55,7 +56,7 @@ type watch struct {
 func start(t *testing.T, p *Provider, scope providers.Scope) *watch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watch{t: t, events: make(chan providers.Event, 10_000), cancel: cancel, ended: make(chan error, 1)}
+	w := &watch{t: t, p: p, events: make(chan providers.Event, 10_000), cancel: cancel, ended: make(chan error, 1)}
 	go func() { w.ended <- p.Watch(ctx, scope, func(e providers.Event) { w.events <- e }) }()
 	t.Cleanup(w.stop)
 	return w
@@ -72,7 +73,7 @@ func (w *watch) next() providers.Event {
 	case err := <-w.ended:
 		w.t.Fatalf("the watch ended: %v", err)
 	case <-time.After(patience):
-		w.t.Fatal("nothing was told")
+		w.t.Fatalf("nothing was told; %v", w.p.EventCounts())
 	}
 	return providers.Event{}
 }

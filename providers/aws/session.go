@@ -29,11 +29,11 @@ type session struct {
 	// arn is the caller's, as AWS reported it.
 	arn   string
 	sts   *sts.Client
-	sqs   *sqs.Client
 	ec2   *ec2.Client
 	elb   *elasticloadbalancing.Client
 	elbv2 *elasticloadbalancingv2.Client
 	kms   *kms.Client
+	sqs   *sqs.Client
 }
 
 // sessionKey has the identity's digest rather than its name: the same name in

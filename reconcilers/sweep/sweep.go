@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -166,6 +167,22 @@ func (s *Sweeper) place(ctx context.Context, o *inventory.Owner) place {
 
 // observe reads each scope once, for all clusters in it.
 func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
+	readings := readingsOf(units)
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for _, r := range readings {
+		g.Go(func() error {
+			s.say("Reading %s", r.Scope)
+			r.Snapshot, r.err = s.Providers[r.Scope.Provider].Observe(ctx, r.Scope)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return readings
+}
+
+// readingsOf makes a reading of each scope among the units, in order.
+func readingsOf(units []*unit) []*Reading {
 	byScope := map[providers.Scope]*Reading{}
 	var readings []*Reading
 	for _, u := range units {
@@ -181,16 +198,6 @@ func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
 		r.units = append(r.units, u)
 	}
 	slices.SortFunc(readings, func(a, b *Reading) int { return strings.Compare(scopeKey(a.Scope), scopeKey(b.Scope)) })
-	var g errgroup.Group
-	g.SetLimit(scopeConcurrency)
-	for _, r := range readings {
-		g.Go(func() error {
-			s.say("Reading %s", r.Scope)
-			r.Snapshot, r.err = s.Providers[r.Scope.Provider].Observe(ctx, r.Scope)
-			return nil
-		})
-	}
-	_ = g.Wait()
 	return readings
 }
 
@@ -220,15 +227,10 @@ func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
 	for _, u := range r.units {
 		r.owners = append(r.owners, u.owners...)
 	}
+	moved := r.moved()
 	r.results = make([]detector.Result, len(r.owners))
 	inParallel(len(r.owners), func(i int) {
-		owner := &r.owners[i].Owner
-		want, err := p.Desired(owner, r.Snapshot)
-		if err != nil {
-			r.results[i] = detector.Unread(owner, r.Scope, detector.Unknown, "its spec gives no desired state: "+err.Error())
-			return
-		}
-		r.results[i] = detector.Compare(owner, want, r.Snapshot, opt)
+		r.results[i] = compareOwner(p, &r.owners[i].Owner, r.Snapshot, moved, opt)
 	})
 	r.results = detector.DoubleClaims(r.results, r.Snapshot)
 	r.doubt()
@@ -240,6 +242,30 @@ func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
 		}
 	}
 	r.orphans = detector.Orphans(r.results, r.Snapshot, r.unseen)
+}
+
+// compareOwner compares one owner with a snapshot.
+func compareOwner(p providers.Provider, owner *providers.Owner, snap *providers.Snapshot, moved map[*clusterv1.Cluster]string, opt detector.Options) detector.Result {
+	if why := moved[owner.Cluster]; why != "" {
+		return detector.Unread(owner, snap.Scope, detector.NotChecked, why)
+	}
+	want, err := p.Desired(owner, snap)
+	if err != nil {
+		return detector.Unread(owner, snap.Scope, detector.Unknown, "its spec gives no desired state: "+err.Error())
+	}
+	return detector.Compare(owner, want, snap, opt)
+}
+
+// moved gives the clusters that clusterctl is taking away, with why: their
+// objects go one after the other, and none of that is a loss (C63).
+func (r *Reading) moved() map[*clusterv1.Cluster]string {
+	out := map[*clusterv1.Cluster]string{}
+	for _, u := range r.units {
+		if object := leaving(u.cluster); object != "" {
+			out[u.cluster.Object] = object + " is being moved to another management cluster"
+		}
+	}
+	return out
 }
 
 // doubt disbelieves the loss of whole clusters. That all of one cluster's

@@ -109,7 +109,7 @@ func (s *Sweeper) locate(ctx context.Context, inv *inventory.Inventory) []*unit 
 	g.SetLimit(scopeConcurrency)
 	for i, c := range inv.Clusters {
 		g.Go(func() error {
-			found[i] = s.locateCluster(ctx, c)
+			found[i] = s.locateCluster(ctx, c, nil)
 			return nil
 		})
 	}
@@ -117,7 +117,9 @@ func (s *Sweeper) locate(ctx context.Context, inv *inventory.Inventory) []*unit 
 	return slices.Concat(found...)
 }
 
-func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster) []*unit {
+// locateCluster makes the units of a cluster, or where only is not nil, of those
+// of its owners alone.
+func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster, only map[providers.OwnerRef]bool) []*unit {
 	first := map[string]place{} // what the infrastructure cluster was told
 	for _, o := range c.Owners {
 		if o.Machine == nil {
@@ -127,6 +129,9 @@ func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster) []*un
 	var out []*unit
 	byScope := map[place]*unit{}
 	for _, o := range c.Owners {
+		if only != nil && !only[o.Ref] {
+			continue
+		}
 		at, asked := first[o.Provider]
 		if o.Machine != nil && at.err == nil || !asked {
 			at = s.place(ctx, o)
@@ -233,7 +238,7 @@ func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
 		r.results[i] = compareOwner(p, &r.owners[i].Owner, r.Snapshot, moved, opt)
 	})
 	r.results = detector.DoubleClaims(r.results, r.Snapshot)
-	r.doubt()
+	r.doubt(r.results)
 	if ids := detector.Unconfirmed(r.results...); len(ids) > 0 {
 		s.say("Confirming %d absences in %s", len(ids), r.Scope)
 		confirmation := r.confirm(ctx, p, ids)
@@ -271,8 +276,10 @@ func (r *Reading) moved() map[*clusterv1.Cluster]string {
 // doubt disbelieves the loss of whole clusters. That all of one cluster's
 // resources vanish is rarer than reading the wrong place or having lost the
 // permission to see them.
-func (r *Reading) doubt() {
-	for _, v := range detector.AllAbsent(r.results) {
+// all are the results by which to tell: those of the reading, and what is known
+// of other owners of its clusters.
+func (r *Reading) doubt(all []detector.Result) {
+	for _, v := range detector.AllAbsent(all) {
 		if v.Resources == 1 && len(r.Snapshot.OfKind(v.Kinds[0])) > 0 {
 			continue
 		}

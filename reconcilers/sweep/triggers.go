@@ -1,0 +1,5 @@
+package sweep
+
+import "context"
+
+func (d *Daemon) watchObjects(ctx context.Context) error { return nil }

@@ -132,7 +132,7 @@ func (d *Daemon) noteCluster(object *clusterv1.Cluster, ref detector.ClusterRef,
 	if c == nil {
 		// The first read answers whatever stands in the annotation: nothing
 		// needs to be kept beyond the process, and a restart reads anyway.
-		c = &cluster{ref: ref, uid: object.UID, swept: asked, labels: object.Labels, effective: set.For(ref, object.Labels), coverage: map[siteKey]coverage{}}
+		c = &cluster{ref: ref, object: clusterOwner(object), uid: object.UID, swept: asked, labels: object.Labels, effective: set.For(ref, object.Labels), coverage: map[siteKey]coverage{}}
 		c.since = now
 		if !d.started.IsZero() && now.Sub(d.started) < d.StartSpread {
 			c.since = now.Add(jitter(c.uid, d.started, d.StartSpread))
@@ -212,25 +212,27 @@ func (d *Daemon) forgetCluster(ref detector.ClusterRef) {
 			d.leave(s, ref)
 		}
 	}
-	d.memory.forget(slices.Collect(maps.Keys(d.known[ref]))...)
-	for owner := range d.known[ref] {
-		d.forgetOwner(ref, owner)
+	d.forgetOwners(ref, slices.Collect(maps.Keys(d.known[ref]))...)
+	if c := d.clusters[ref]; c != nil {
+		d.memory.forget(c.object) // to which orphans belong
 	}
 	d.breakers.forget(ref)
 	delete(d.known, ref)
 	delete(d.clusters, ref)
 }
 
-// forgetOwner drops what is known of an owner that is gone.
-func (d *Daemon) forgetOwner(ref detector.ClusterRef, owner providers.OwnerRef) {
-	k := d.known[ref][owner]
-	if k == nil {
-		return
+// forgetOwners drops what is known of owners that are gone.
+func (d *Daemon) forgetOwners(ref detector.ClusterRef, owners ...providers.OwnerRef) {
+	for _, owner := range owners {
+		k := d.known[ref][owner]
+		if k == nil {
+			continue
+		}
+		delete(d.known[ref], owner)
+		if s := d.sites[k.site]; s != nil {
+			delete(s.gates, owner)
+			delete(s.targets, owner)
+		}
 	}
-	delete(d.known[ref], owner)
-	if s := d.sites[k.site]; s != nil {
-		delete(s.gates, owner)
-		delete(s.targets, owner)
-	}
-	d.memory.forget(owner)
+	d.memory.forget(owners...)
 }

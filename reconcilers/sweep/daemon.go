@@ -294,7 +294,7 @@ func (d *Daemon) find(ctx context.Context, ref detector.ClusterRef, owner provid
 // gone is the outcome for an owner that does not exist.
 func (d *Daemon) gone(ref detector.ClusterRef, owner providers.OwnerRef) *Outcome {
 	d.mu.Lock()
-	d.forgetOwner(ref, owner)
+	d.forgetOwners(ref, owner)
 	d.mu.Unlock()
 	return &Outcome{
 		At: d.Clock.Now(), Cause: CauseVerify, Inventory: &inventory.Inventory{}, Result: &Result{},

@@ -56,7 +56,7 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 	fresh := findingsOf(j.units, j.readings, j.results)
 	if j.whole {
 		for _, c := range j.inv.Clusters {
-			j.read[clusterOwner(c)] = true
+			j.read[clusterOwner(c.Object)] = true
 			in.Findings = append(in.Findings, uncompared(c)...)
 		}
 	}
@@ -289,11 +289,13 @@ func (j *judgement) forgetGone(c *inventory.Cluster) {
 	for _, o := range c.Owners {
 		there[o.Ref] = true
 	}
+	var gone []providers.OwnerRef
 	for owner := range d.known[ref] {
 		if !there[owner] {
-			d.forgetOwner(ref, owner)
+			gone = append(gone, owner)
 		}
 	}
+	d.forgetOwners(ref, gone...)
 	if k := d.clusters[ref]; k != nil {
 		for machine, owner := range k.machines {
 			if !there[owner] {
@@ -392,8 +394,8 @@ func slimOwner(o *providers.Owner) *providers.Owner {
 }
 
 // clusterOwner is the owner that detector gives orphans of a cluster.
-func clusterOwner(c *inventory.Cluster) providers.OwnerRef {
-	ref := providers.RefOf(c.Object)
+func clusterOwner(c *clusterv1.Cluster) providers.OwnerRef {
+	ref := providers.RefOf(c)
 	if ref.Kind == "" {
 		ref.Kind, ref.APIVersion = "Cluster", clusterv1.GroupVersion.String()
 	}

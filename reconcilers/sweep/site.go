@@ -154,6 +154,7 @@ func compareRefs(a, b detector.ClusterRef) int {
 // cluster is what is known of one Cluster.
 type cluster struct {
 	ref       detector.ClusterRef
+	object    providers.OwnerRef
 	uid       types.UID
 	effective *policies.Effective
 	labels    map[string]string

@@ -148,7 +148,7 @@ func (r *targeted) locate(ctx context.Context, targets []target) error {
 		}
 		for _, o := range u.owners {
 			delete(r.asked, o.Ref)
-			d.forgetOwner(refOf(u.cluster), o.Ref)
+			d.forgetOwners(refOf(u.cluster), o.Ref)
 		}
 		d.mu.Unlock()
 	}

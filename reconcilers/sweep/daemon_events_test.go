@@ -22,7 +22,7 @@ func (l *live) happen(e providers.Event) {
 }
 
 func TestDaemonEvent(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 3)
 		l.start()
 		pass(time.Minute)
@@ -72,7 +72,7 @@ func TestDaemonEvent(t *testing.T) {
 // TestDaemonEventsOfOthers knows whom a resource is about that nobody wants, and
 // does nothing about what is nobody's.
 func TestDaemonEventsOfOthers(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cloud.Cover(providers.KindVolume, nil)
 		l.cloud.Cover(providers.KindSecurityGroup, nil)
@@ -102,7 +102,7 @@ func TestDaemonEventsOfOthers(t *testing.T) {
 // TestDaemonEventStorm reads a scope once where single reads would cost more,
 // and not again and again.
 func TestDaemonEventStorm(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", maxTargets+50)
 		l.start()
 		pass(2 * time.Minute)
@@ -126,7 +126,7 @@ func TestDaemonEventStorm(t *testing.T) {
 }
 
 func TestDaemonGap(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(5 * time.Minute)
@@ -156,7 +156,7 @@ func (d *deaf) Watch(ctx context.Context, scope providers.Scope, tell func(provi
 }
 
 func TestDaemonEventsOff(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		cloud := &deaf{Provider: l.cloud, until: time.Now().Add(20 * time.Minute)}
 		l.d.Providers[fake.Name] = cloud
 		l.cluster("prod", "c1", 1)
@@ -184,7 +184,7 @@ func TestDaemonEventsOff(t *testing.T) {
 // TestDaemonTargetedAbsence does not call a machine missing that a live read
 // finds, nor one that it cannot read, and does call one so that is gone.
 func TestDaemonTargetedAbsence(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 3)
 		l.start()
 		pass(time.Minute)
@@ -221,7 +221,7 @@ func TestDaemonTargetedAbsence(t *testing.T) {
 // TestDaemonTargetedClaims finds that two machines claim one instance although
 // it reads one of them only.
 func TestDaemonTargetedClaims(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		c := l.cluster("prod", "c1", 2)
 		l.start()
 		pass(time.Minute)

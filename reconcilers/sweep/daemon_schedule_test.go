@@ -18,7 +18,7 @@ import (
 // TestDaemonJitter lets clusters of one scope share a read although each has
 // its own moment, and gives each schedule's time another one.
 func TestDaemonJitter(t *testing.T) {
-	daemon(t, `schedule: {cron: "*/15 * * * *", jitter: 5m}`, func(l *live) {
+	daemon(t, `schedule: {cron: "*/15 * * * *", jitter: 5m}`, func(t *testing.T, l *live) {
 		for i := range 5 {
 			l.cluster("prod", fmt.Sprintf("c%d", i), 1).Object.UID = types.UID(fmt.Sprintf("uid-%d", i))
 		}
@@ -57,7 +57,7 @@ func TestDaemonJitter(t *testing.T) {
 // TestDaemonSchedulesInTheirZones reads at the wall's time, in the night in which
 // a clock goes back too.
 func TestDaemonSchedulesInTheirZones(t *testing.T) {
-	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(l *live) {
+	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
@@ -71,7 +71,7 @@ func TestDaemonSchedulesInTheirZones(t *testing.T) {
 }
 
 func TestDaemonSweepNow(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		c := l.cluster("prod", "c1", 1)
 		annotate := func(value string) {
 			l.edit(func() {
@@ -98,7 +98,7 @@ func TestDaemonSweepNow(t *testing.T) {
 }
 
 func TestDaemonAsk(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cluster("prod", "c2", 1)
 		l.start()
@@ -118,7 +118,7 @@ func TestDaemonAsk(t *testing.T) {
 }
 
 func TestDaemonPolicyChange(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
@@ -144,7 +144,7 @@ func TestDaemonPolicyChange(t *testing.T) {
 // TestC47FailedScope keeps the last verdict, tries again with growing waits, and
 // says once that nothing is known any more.
 func TestC47FailedScope(t *testing.T) {
-	daemon(t, `schedule: {cron: "*/15 * * * *", jitter: 0s, staleAfter: 30m}`, func(l *live) {
+	daemon(t, `schedule: {cron: "*/15 * * * *", jitter: 0s, staleAfter: 30m}`, func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
@@ -183,7 +183,7 @@ func TestC47FailedScope(t *testing.T) {
 
 // TestDaemonPartialList takes objects that could not be listed for nothing.
 func TestDaemonPartialList(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
@@ -205,7 +205,7 @@ func TestDaemonPartialList(t *testing.T) {
 
 // TestDaemonPartialRead publishes what was read, and tries again soon.
 func TestDaemonPartialRead(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.cloud.Cover(providers.KindInstance, errors.New("page 3: throttled"))
 		l.start()
@@ -227,7 +227,7 @@ func TestDaemonPartialRead(t *testing.T) {
 // TestC49WrongAccount says at once what an identity lacks, keeps asking, and
 // leaves other clusters alone.
 func TestC49WrongAccount(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.cloud.Fail(fake.OpScope, &providers.ScopeError{Reason: providers.ReasonWrongAccount, Err: errors.New("the caller is 999")})
 		l.start()
@@ -249,7 +249,7 @@ func TestC49WrongAccount(t *testing.T) {
 }
 
 func TestDaemonClustersComeAndGo(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)

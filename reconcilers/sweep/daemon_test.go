@@ -47,7 +47,7 @@ type live struct {
 
 // daemon runs a test in a bubble, with a policy that leaves no jitter unless
 // the test gives another.
-func daemon(t *testing.T, policy string, test func(*live)) {
+func daemon(t *testing.T, policy string, test func(*testing.T, *live)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &live{world: newWorldAt(t, time.Now), changes: make(chan struct{}), ended: make(chan error, 1)}
@@ -61,7 +61,7 @@ func daemon(t *testing.T, policy string, test func(*live)) {
 			Load:      l.load, Policies: l.policies, PolicyChanges: l.changes, Records: l, Sinks: []Sink{l}, Meter: l,
 			Log: log, StartSpread: -1,
 		}
-		test(l)
+		test(t, l)
 		if l.cancel != nil {
 			l.stop()
 		}
@@ -247,7 +247,7 @@ func (l *live) retype(machine, to string) {
 }
 
 func TestDaemonSchedule(t *testing.T) {
-	daemon(t, "", func(l *live) {
+	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cluster("prod", "c2", 1)
 		l.start()

@@ -24,7 +24,8 @@ func (s *Sweeper) decide(inv *inventory.Inventory, units []*unit, readings []*Re
 	}
 	results := resultsOf(units, readings)
 	in.Findings = append(in.Findings, findingsOf(units, readings, results)...)
-	out := assemble(inv, units, readings, results)
+	out := assemble(units, readings, results)
+	out.withoutOwners(inv)
 	out.Decisions = policies.Decide(in)
 	return out
 }
@@ -65,7 +66,7 @@ func findingsOf(units []*unit, readings []*Reading, results map[*inventory.Owner
 }
 
 // assemble makes the result but for its decisions.
-func assemble(inv *inventory.Inventory, units []*unit, readings []*Reading, results map[*inventory.Owner]detector.Result) *Result {
+func assemble(units []*unit, readings []*Reading, results map[*inventory.Owner]detector.Result) *Result {
 	out := &Result{}
 	for _, r := range readings {
 		out.Readings = append(out.Readings, *r)
@@ -81,7 +82,6 @@ func assemble(inv *inventory.Inventory, units []*unit, readings []*Reading, resu
 		out.Clusters = append(out.Clusters, cluster)
 	}
 	out.takenAt(readings)
-	out.withoutOwners(inv)
 	return out
 }
 

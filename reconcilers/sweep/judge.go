@@ -69,7 +69,7 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 
 	out := &Outcome{
 		At: j.at, Cause: j.cause, Scope: j.site.key.scope, Inventory: j.inv, Policies: j.set,
-		Result: assemble(j.inv, j.units, j.readings, j.results),
+		Result: assemble(j.units, j.readings, j.results),
 	}
 	if j.whole {
 		out.Result.withoutOwners(j.inv)

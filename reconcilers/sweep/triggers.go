@@ -59,8 +59,8 @@ const digestKey = "digest"
 // machines fit into a few megabytes.
 func essence(in any) (any, error) {
 	o, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
+	if !ok || o.CreationTimestamp.IsZero() {
+		return in, nil // informers may hand over what was reduced already
 	}
 	out := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta}
 	out.Namespace, out.Name, out.UID = o.Namespace, o.Name, o.UID

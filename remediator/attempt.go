@@ -13,7 +13,7 @@ import (
 )
 
 // Limit is how many attempts are allowed; a record keeps no more than ten.
-func Limit(a v1alpha1.Attempts) int { return min(int(a.Max), maxAttempts) }
+func Limit(a v1alpha1.Attempts) int { return min(int(a.Max), MaxAttempts) }
 
 // Used counts the attempts that count against the limit now: those within the
 // period, since a person last wanted it tried again, that the cloud let begin.
@@ -65,7 +65,7 @@ func Begin(r *v1alpha1.Remediation, now time.Time) (v1alpha1.RemediationStatus, 
 	at := stamp(now)
 	s.AttemptCount++
 	s.Attempts = append(s.Attempts, v1alpha1.Attempt{Number: s.AttemptCount, StartedAt: at})
-	if extra := len(s.Attempts) - maxAttempts; extra > 0 {
+	if extra := len(s.Attempts) - MaxAttempts; extra > 0 {
 		s.Attempts = s.Attempts[extra:]
 	}
 	s.StartedAt, s.EndedAt, s.Replacement, s.Drain = &at, nil, nil, nil
@@ -269,6 +269,9 @@ func verifyPatch(s *v1alpha1.RemediationStatus, r *v1alpha1.Remediation, v Verdi
 // HistoryOf is what the policies are to know of a record.
 func HistoryOf(r *v1alpha1.Remediation) policies.History {
 	h := policies.History{Attempts: AttemptsOf(r), ApprovedBy: ApprovedBy(r)}
+	if p := r.Status.Phase; p == v1alpha1.PhaseSucceeded || p == v1alpha1.PhaseCancelled {
+		h.ApprovedBy = "" // it was for what has ended: the same drift again is asked about again
+	}
 	if r.Spec.FirstSeen != nil {
 		h.FirstSeen = r.Spec.FirstSeen.Time
 	}

@@ -256,6 +256,12 @@ func (o *Objects) desired(ctx context.Context, r *v1alpha1.Remediation) (int, er
 	}
 }
 
+// Ready reports whether a record's Machine is there and ready.
+func (o *Objects) Ready(ctx context.Context, r *v1alpha1.Remediation) (bool, error) {
+	m, err := o.machine(ctx, r)
+	return m != nil && isReady(m), err
+}
+
 // isReady reads the Machine's Ready condition, or where an older Cluster API
 // does not set it, the health of its node.
 func isReady(m *clusterv1.Machine) bool {

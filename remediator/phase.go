@@ -14,9 +14,9 @@ import (
 
 // Bounds of one record.
 const (
-	// maxAttempts is how many attempts a record keeps, and so the most that
+	// MaxAttempts is how many attempts a record keeps, and so the most that
 	// can be counted.
-	maxAttempts = 10
+	MaxAttempts = 10
 	// coolDownBase doubles with each attempt in a row that did not help, up to
 	// coolDownMost.
 	coolDownBase = time.Minute
@@ -89,7 +89,10 @@ func Retried(r *v1alpha1.Remediation) bool {
 		return r.Status.EndedAt == nil || at.After(r.Status.EndedAt.Time)
 	case v1alpha1.PhaseBlocked:
 		return slices.ContainsFunc(r.Status.Blocked, func(b v1alpha1.GateBlock) bool {
-			return own(b.By) && b.Until != nil && at.After(b.Until.Add(-holdFor))
+			if n := len(r.Status.Attempts); b.By == ReasonCoolDown && n > 0 && r.Status.Attempts[n-1].EndedAt != nil {
+				return at.After(r.Status.Attempts[n-1].EndedAt.Time)
+			}
+			return own(b.By) && b.By != ReasonCoolDown && b.Until != nil && at.After(b.Until.Add(-holdFor))
 		})
 	default:
 		return false

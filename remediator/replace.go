@@ -105,6 +105,13 @@ func (p *Replacer) Choose(ctx context.Context, r *v1alpha1.Remediation) (*v1alph
 	}
 }
 
+// Taken reports that a record's Machine is being deleted or is gone: whatever
+// was asked for is happening.
+func (p *Replacer) Taken(ctx context.Context, r *v1alpha1.Remediation) (bool, error) {
+	m, err := p.machine(ctx, r)
+	return err == nil && (m == nil || !m.DeletionTimestamp.IsZero()), err
+}
+
 // Advance takes the next step of a record's replacement, which must be in its
 // status. It may be called again at any time: what is done already is not done
 // twice.

@@ -80,6 +80,14 @@ func VerdictOn(r *v1alpha1.Remediation, read Read) Verdict {
 	return v
 }
 
+// ReadOf reports whether a read compared an owner, and could tell all of it.
+func ReadOf(read Read, owner providers.OwnerRef) bool {
+	return exists(read.Owners, owner) && !slices.ContainsFunc(read.Decisions, func(d policies.Decision) bool {
+		f := &d.Finding
+		return f.Owner.UID == owner.UID && (f.Status == detector.Unknown || f.Status == detector.NotChecked) && (f.Want == nil || f.Have == nil)
+	})
+}
+
 func exists(set map[providers.OwnerRef]bool, owner providers.OwnerRef) bool {
 	for ref, in := range set {
 		if in && ref.UID == owner.UID && ref.Name == owner.Name {

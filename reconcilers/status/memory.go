@@ -1,7 +1,6 @@
 package status
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ type memory struct {
 }
 
 type remembered struct {
+	cluster detector.ClusterRef
 	// compared is when the last read that was not unread was, or the first
 	// unread one where there was none.
 	compared time.Time
@@ -32,10 +32,10 @@ func newMemory() *memory {
 	return &memory{objects: map[types.UID]*remembered{}, orphans: map[detector.ClusterRef]map[string]verdict{}}
 }
 
-func (m *memory) of(uid types.UID) *remembered {
+func (m *memory) of(ref detector.ClusterRef, uid types.UID) *remembered {
 	r := m.objects[uid]
 	if r == nil {
-		r = &remembered{}
+		r = &remembered{cluster: ref}
 		m.objects[uid] = r
 	}
 	return r
@@ -44,8 +44,8 @@ func (m *memory) of(uid types.UID) *remembered {
 // judged takes a verdict in. It holds back one that comes from a failed read
 // while the verdict that the object carries is not stale, and tells whether the
 // object drifts in another way than before.
-func (m *memory) judged(uid types.UID, v *verdict, have *condition, at time.Time, staleAfter time.Duration) (redrifted, held bool) {
-	r := m.of(uid)
+func (m *memory) judged(ref detector.ClusterRef, uid types.UID, v *verdict, have *condition, at time.Time, staleAfter time.Duration) (redrifted, held bool) {
+	r := m.of(ref, uid)
 	if r.compared.IsZero() || !v.unread {
 		r.compared = at
 	}
@@ -55,20 +55,20 @@ func (m *memory) judged(uid types.UID, v *verdict, have *condition, at time.Time
 			return false, true
 		}
 		if stale {
-			v.message = fmt.Sprintf("not compared for longer than %s; %s", staleAfter, v.message)
+			v.message = "not compared for longer than the policy's staleAfter; " + v.message
 		}
 	}
 	r.status = v.status
 	if v.unread {
 		return false, false
 	}
-	return m.drifts(uid, v.drift), false
+	return m.drifts(ref, uid, v.drift), false
 }
 
 // drifts takes in what an object drifts in, and tells whether that is something
 // else than before.
-func (m *memory) drifts(uid types.UID, drift string) bool {
-	r := m.of(uid)
+func (m *memory) drifts(ref detector.ClusterRef, uid types.UID, drift string) bool {
+	r := m.of(ref, uid)
 	changed := r.known && r.drift != drift
 	r.drift, r.known = drift, true
 	return changed
@@ -99,30 +99,33 @@ func (m *memory) orphansOf(ref detector.ClusterRef) (map[string]verdict, bool) {
 
 func (m *memory) drop(uid types.UID) { delete(m.objects, uid) }
 
-// forget drops what is not among the objects any more.
+// forget drops what does not exist any more: owners of the clusters that were
+// looked at, and whole clusters.
 func (m *memory) forget(inv *inventory.Inventory) {
 	live := make(map[types.UID]bool, len(m.objects))
-	clusters := make(map[detector.ClusterRef]bool, len(inv.Clusters))
+	looked, exist := map[detector.ClusterRef]bool{}, map[detector.ClusterRef]bool{}
 	for _, c := range inv.Clusters {
-		clusters[detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}] = true
-		live["orphans/"+c.Object.UID] = true
+		ref := detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}
+		looked[ref], exist[ref] = true, true
+		live[orphansUID(c.Object.UID)] = true
 		for _, o := range c.Owners {
 			live[o.Ref.UID] = true
 		}
 	}
-	for _, e := range inv.Elsewhere { // exists, and was not looked at this time
-		clusters[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = true
+	for _, e := range inv.Elsewhere {
+		exist[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = true
 	}
-	if len(inv.Elsewhere) == 0 {
-		for uid := range m.objects {
-			if !live[uid] {
-				delete(m.objects, uid)
-			}
+	for uid, r := range m.objects {
+		if !exist[r.cluster] || looked[r.cluster] && !live[uid] {
+			delete(m.objects, uid)
 		}
 	}
 	for ref := range m.orphans {
-		if !clusters[ref] {
+		if !exist[ref] {
 			delete(m.orphans, ref)
 		}
 	}
 }
+
+// orphansUID is under which a Cluster's orphans are remembered.
+func orphansUID(cluster types.UID) types.UID { return "orphans/" + cluster }

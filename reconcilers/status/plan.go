@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -46,6 +45,9 @@ type planner struct {
 
 // plan gives what is to be written. It changes the memory and does no I/O.
 func plan(o *sweep.Outcome, m *memory) []job {
+	if o.Inventory == nil || o.Result == nil {
+		return nil
+	}
 	p := &planner{Outcome: o, memory: m,
 		decisions: map[providers.OwnerRef][]*policies.Decision{},
 		orphans:   map[detector.ClusterRef][]*policies.Decision{},
@@ -96,7 +98,7 @@ func (p *planner) cluster(c *inventory.Cluster) {
 	mode := effective.Mode.Lowered(c.Object.Annotations)
 	sum := summary{}
 	for _, o := range c.Owners {
-		p.owner(o, mode, effective.Schedule.StaleAfter.Duration, &sum)
+		p.owner(ref, o, mode, p.patience(effective), &sum)
 	}
 	for i := range c.Uncompared {
 		p.uncompared(&c.Uncompared[i], mode, &sum)
@@ -108,8 +110,17 @@ func (p *planner) cluster(c *inventory.Cluster) {
 	p.summarise(c, ref, &sum)
 }
 
+// patience is how long a verdict outlasts reads that fail. The daemon says by
+// itself when it is over.
+func (p *planner) patience(e *policies.Effective) time.Duration {
+	if p.Cause == sweep.CauseStale {
+		return -1
+	}
+	return e.Schedule.StaleAfter.Duration
+}
+
 // owner plans for an infrastructure object and its Machine.
-func (p *planner) owner(o *inventory.Owner, mode policies.Mode, staleAfter time.Duration, sum *summary) {
+func (p *planner) owner(ref detector.ClusterRef, o *inventory.Owner, mode policies.Mode, staleAfter time.Duration, sum *summary) {
 	objects := []client.Object{o.Infra}
 	annotations := []map[string]string{o.Infra.GetAnnotations()}
 	if o.Machine != nil {
@@ -129,7 +140,7 @@ func (p *planner) owner(o *inventory.Owner, mode policies.Mode, staleAfter time.
 		return
 	}
 	v := judge(p.decisions[o.Ref], func(f *detector.Finding) bool { return unread(seen, f) })
-	redrifted, held := p.memory.judged(o.Ref.UID, &v, have, p.At, staleAfter)
+	redrifted, held := p.memory.judged(ref, o.Ref.UID, &v, have, p.At, staleAfter)
 	if held {
 		sum.add(o.Ref, have.status)
 		return
@@ -252,6 +263,6 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 		parts = append(parts, list(slices.Clone(sum.unknown), maxEntries)+" could not be compared")
 	}
 	v.message = bounded(strings.Join(parts, "; "), maxMessage)
-	redrifted := p.memory.drifts(types.UID("orphans/"+string(c.Object.UID)), v.drift)
+	redrifted := p.memory.drifts(ref, orphansUID(c.Object.UID), v.drift)
 	p.want(job{object: c.Object, conditions: []condition{v.drifted()}, speaks: v.drift != "", redrifted: redrifted})
 }

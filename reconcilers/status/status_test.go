@@ -230,7 +230,7 @@ func testFailedReadFlipsNothing(t *testing.T, cfg *rest.Config) {
 	w.now = w.now.Add(24 * time.Hour)
 	w.consume(t, s)
 	c := drift(t, w.machine(t, machine).Status.Conditions, v1alpha1.ConditionDriftDetected)
-	if c.Status != metav1.ConditionUnknown || c.Reason == "" || !strings.HasPrefix(c.Message, "not compared for longer than ") {
+	if c.Status != metav1.ConditionUnknown || c.Reason == "" || !strings.HasPrefix(c.Message, "not compared for longer than the policy's staleAfter; ") {
 		t.Errorf("stale: %+v", c)
 	}
 	if got := w.events.taken(); !slices.Contains(got, "Warning DriftUnknown Machine/"+machine.Name) {

@@ -39,9 +39,10 @@ type Ground struct {
 	ctx     context.Context
 	running sync.WaitGroup
 
-	mu     sync.Mutex
-	aws    *AWSCloud
-	faults []error
+	mu      sync.Mutex
+	aws     *AWSCloud
+	vsphere *VSphereCloud
+	faults  []error
 }
 
 // fault keeps an error of the ground itself for whoever waits in vain.
@@ -203,6 +204,9 @@ func (g *Ground) close(cancel context.CancelFunc) error {
 	defer g.mu.Unlock()
 	if g.aws != nil {
 		g.aws.Server.Close()
+	}
+	if g.vsphere != nil {
+		g.vsphere.Close()
 	}
 	return err
 }

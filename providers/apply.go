@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Applier is implemented by providers that can write. It stands apart from
@@ -39,6 +40,49 @@ type Change struct {
 	// Token is the same for every try of one attempt, for APIs that take a
 	// client token. It is at most 64 characters of [0-9a-f-].
 	Token string
+}
+
+// Refused says why no provider may make the change, whatever its cloud would
+// say, as an *[ApplyError]; nil if nothing stands against it. Every Apply asks
+// it before anything else. It is pure.
+func (c *Change) Refused() error {
+	switch {
+	case c.Want == nil || len(c.Fields) == 0:
+		return refuse(ReasonRefused, "the change of %s names no wanted resource or no field", c.Resource)
+	case c.Have == nil:
+		return refuse(ReasonMoved, "%s does not exist: making it is not a change in place", c.Resource)
+	case c.Have.Gone != "":
+		return refuse(ReasonMoved, "%s exists no more: %s", c.Resource, c.Have.Gone)
+	case c.Have.Unknown != "":
+		return refuse(ReasonMoved, "the state of %s cannot be told: %s", c.Resource, c.Have.Unknown)
+	case c.Have.ForeignTo != "":
+		return refuse(ReasonForeign, "%s belongs to %s", c.Resource, c.Have.ForeignTo)
+	case c.Want.Absent:
+		return refuse(ReasonUnsupported, "%s is to go: deleting it is not a change in place", c.Resource)
+	}
+	for i := range c.Fields {
+		if err := c.refusedField(&c.Fields[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Change) refusedField(f *FieldChange) error {
+	switch {
+	case f.Mutability == InPlaceDisruptive && !c.Disruptive:
+		return refuse(ReasonDisruptive, "%s of %s needs the resource to be stopped, and that is not allowed", f.Path, c.Resource)
+	case f.Mutability != InPlace && f.Mutability != InPlaceDisruptive:
+		return refuse(ReasonUnsupported, "%s of %s cannot be changed in place: it is %s", f.Path, c.Resource, f.Mutability)
+	}
+	if owner, foreign := c.Have.Fields[f.Path].Foreign[f.Have.Text()]; foreign && f.Element && f.Want.IsAbsent() {
+		return refuse(ReasonForeign, "%q in %s of %s belongs to %s", f.Have.Text(), f.Path, c.Resource, owner)
+	}
+	return nil
+}
+
+func refuse(reason, format string, args ...any) error {
+	return &ApplyError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 // FieldChange is one value to set.

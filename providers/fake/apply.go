@@ -15,21 +15,14 @@ func (p *Provider) Apply(ctx context.Context, scope providers.Scope, change prov
 	if err := p.begin(ctx, Call{Op: OpApply, Scope: scope, Owner: change.Owner, IDs: []providers.ID{change.Resource}, Change: &change}); err != nil {
 		return fmt.Errorf("apply to %s: %w", change.Resource, err)
 	}
+	if err := change.Refused(); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.things[change.Resource]
 	if t == nil || t.resource.Gone != "" {
 		return &providers.ApplyError{Reason: providers.ReasonMoved, Err: fmt.Errorf("%s does not exist", change.Resource)}
-	}
-	for _, f := range change.Fields {
-		switch {
-		case f.Mutability == providers.InPlace:
-		case f.Mutability == providers.InPlaceDisruptive && change.Disruptive:
-		case f.Mutability == providers.InPlaceDisruptive:
-			return &providers.ApplyError{Reason: providers.ReasonDisruptive, Err: fmt.Errorf("%s of %s needs a stop", f.Path, change.Resource)}
-		default:
-			return &providers.ApplyError{Reason: providers.ReasonUnsupported, Err: fmt.Errorf("%s of %s is %s", f.Path, change.Resource, f.Mutability)}
-		}
 	}
 	for _, f := range change.Fields {
 		if p.inert[change.Resource] {

@@ -66,6 +66,11 @@ func badSeenField(path string, f providers.Field) string {
 			return fmt.Sprintf("foreign element %q is not in the set", element)
 		}
 	}
+	for element := range f.Claimed {
+		if !f.Value.Has(element) || f.Foreign[element] != "" {
+			return fmt.Sprintf("claimed element %q is not in the set, or foreign as well", element)
+		}
+	}
 	return ""
 }
 
@@ -140,54 +145,4 @@ func describe(f *detector.Finding) string {
 		fmt.Fprintf(&b, "; %s %s: want %q, have %q", d.Path, d.Type, d.Want.Text(), d.Have.Text())
 	}
 	return b.String()
-}
-
-func checkConfirm(ctx context.Context, _ Harness, env *Environment, _ *testing.T) (out problems) {
-	s, err := read(ctx, env)
-	if err != nil {
-		return problems{err.Error()}
-	}
-	ids := s.namedIDs(env)
-	c, err := env.Provider.Confirm(ctx, s.scope, append(slices.Clone(ids), env.Absent...))
-	if err != nil {
-		return problems{fmt.Sprintf("confirm: %v", err)}
-	}
-	for _, id := range ids {
-		bulk, live := s.snap.Resources[id], c.Resources[id]
-		switch {
-		case c.Unconfirmed[id] != nil:
-			out = append(out, fmt.Sprintf("%s could not be confirmed: %v", id, c.Unconfirmed[id]))
-		case bulk == nil && live == nil:
-			out = append(out, fmt.Sprintf("%s is wanted, and neither observe nor confirm knows it", id))
-		case bulk == nil || live == nil:
-			out = append(out, fmt.Sprintf("%s: observe sees it: %v, confirm sees it: %v", id, bulk != nil, live != nil))
-		default:
-			out = append(out, disagreements(bulk, live)...)
-		}
-	}
-	for _, id := range env.Absent {
-		if c.Resources[id] != nil || c.Unconfirmed[id] != nil {
-			out = append(out, fmt.Sprintf("%s does not exist; confirm says it does: %v, or could not tell: %v", id, c.Resources[id] != nil, c.Unconfirmed[id]))
-		}
-	}
-	return out
-}
-
-// disagreements compares the fields that both ways of reading give; a live
-// read may give fewer, and must not claim then that it gave all.
-func disagreements(bulk, live *providers.Resource) (out problems) {
-	for path, b := range bulk.Fields {
-		l, ok := live.Fields[path]
-		switch {
-		case ok && !b.Value.Equal(l.Value):
-			out = append(out, fmt.Sprintf("%s%s: observe says %q, confirm %q", bulk.ID, path, b.Value.Text(), l.Value.Text()))
-		case !ok && live.Closes(path):
-			out = append(out, fmt.Sprintf("%s%s: observe says %q, confirm that it does not exist", bulk.ID, path, b.Value.Text()))
-		}
-	}
-	if bulk.Gone != live.Gone || bulk.Unknown != live.Unknown {
-		out = append(out, fmt.Sprintf("%s: observe says gone %q unknown %q, confirm gone %q unknown %q", bulk.ID, bulk.Gone, bulk.Unknown, live.Gone, live.Unknown))
-	}
-	slices.Sort(out)
-	return out
 }

@@ -29,6 +29,20 @@ type Harness struct {
 	// that the environment's objects do not name, with the reason. Any other
 	// orphan in a fresh environment fails the suite.
 	NotOrphans map[providers.ID]string
+	// NotTampered are rows of the catalog, as KIND/PATH, that can be changed in
+	// place and that no tamper makes drift, with the reason. Any other row that
+	// does not drift in one of the tampers fails the suite.
+	NotTampered map[string]string
+}
+
+// Tamper is one way of drifting an environment. All of what it does to wanted
+// resources is for Apply to repair; what it makes besides, such as a group to
+// attach, may stay.
+type Tamper struct {
+	// Name is short, lower case and unique.
+	Name string
+	// Do changes the cloud behind the provider's back.
+	Do func(t *testing.T)
 }
 
 // Environment is a cloud that holds exactly what its owners want.
@@ -54,6 +68,12 @@ type Environment struct {
 	// Remove makes the cloud lose a resource that is wanted, behind the
 	// provider's back, and says which. Nil leaves that check out.
 	Remove func(t *testing.T) providers.ID
+	// Tampers are what Apply is to repair. A provider that is a
+	// [providers.Applier] needs at least one.
+	Tampers []Tamper
+	// Settle is called after each [providers.ErrPending], before Apply is
+	// called again: it lets the cloud go on. Nil calls again at once.
+	Settle func(t *testing.T)
 }
 
 // problems are what a check found wrong, one sentence each.
@@ -83,6 +103,9 @@ func checks() []check {
 		{"calls may be concurrent", false, checkConcurrent},
 		{"a kind that fails hides nothing else", true, checkFailingKinds},
 		{"what is removed is missing", true, checkRemoved},
+		{"apply refuses what it must not write", false, checkApplyRefuses},
+		{"apply makes nothing that is gone", true, checkApplyGone},
+		{"apply repairs what drifted", true, checkApplyRepairs},
 	}
 }
 

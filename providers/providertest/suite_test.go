@@ -35,8 +35,9 @@ func newFake(t *testing.T) (Harness, *Environment) {
 		owners = append(owners, &providers.Owner{Ref: ref, Cluster: cluster, Machine: m, Infra: m, Related: []client.Object{cluster}})
 		instance := providers.Resource{ID: id("Instance", "i-"+name), Since: now.Add(-time.Hour)}
 		instance.Set("/type", providers.Field{Value: providers.String("m5"), Mutability: providers.InPlaceDisruptive})
-		instance.Set("/groups", providers.Field{Value: providers.Set("sg-1", "sg-2")})
-		instance.Set("/tags/a~1b", providers.Field{Value: providers.String("x")})
+		instance.Set("/groups", providers.Field{Value: providers.Set("sg-1", "sg-2"), Mutability: providers.InPlace})
+		instance.Set("/tags/a~1b", providers.Field{Value: providers.String("x"), Mutability: providers.InPlace})
+		instance.Set("/image", providers.Field{Value: providers.String("ami-1"), Mutability: providers.Immutable})
 		group := providers.Resource{ID: id("SecurityGroup", "name:nodes")}
 		p.Want(ref, instance, group)
 
@@ -60,8 +61,23 @@ func newFake(t *testing.T) (Harness, *Environment) {
 			p.Remove(id("Instance", "i-m1"))
 			return id("Instance", "i-m1")
 		},
+		Tampers: []Tamper{
+			{"type changed", func(*testing.T) { setField(p, "/type", providers.String("t3")) }},
+			{"group swapped", func(*testing.T) { setField(p, "/groups", providers.Set("sg-1", "sg-3")) }},
+			{"tag removed", func(*testing.T) { setField(p, "/tags/a~1b", providers.Value{}) }},
+		},
 	}
 	return Harness{Registration: r}, env
+}
+
+func setField(p *fake.Provider, path string, v providers.Value) {
+	p.Alter(id("Instance", "i-m1"), func(r *providers.Resource) {
+		if v.IsAbsent() {
+			delete(r.Fields, path)
+			return
+		}
+		r.Set(path, providers.Field{Value: v})
+	})
 }
 
 func TestFakePasses(t *testing.T) {
@@ -209,6 +225,87 @@ func TestSuiteFindsBrokenProviders(t *testing.T) {
 				}
 			}, "what is removed is missing", "is not missing",
 		},
+		"confirm leaves a field out": {
+			func(b *broken) {
+				b.confirm = func(c *providers.Confirmation) {
+					delete(c.Resources[id("Instance", "i-m2")].Fields, "/groups")
+				}
+			}, "confirm agrees with observe", "confirm nothing",
+		},
+		"confirm closes less": {
+			func(b *broken) {
+				b.confirm = func(c *providers.Confirmation) { c.Resources[id("Instance", "i-m1")].Closed = nil }
+			}, "confirm agrees with observe", "read /tags in full",
+		},
+		"confirm does not know what nobody wants": {
+			func(b *broken) {
+				b.Put(&providers.Resource{ID: id("Instance", "i-m3")})
+				b.confirm = func(c *providers.Confirmation) { delete(c.Resources, id("Instance", "i-m3")) }
+			}, "confirm agrees with observe", "confirm sees it: false",
+		},
+		"applies nothing": {
+			func(b *broken) { b.Inert(id("Instance", "i-m1"), true) },
+			"apply repairs what drifted", "repaired, and",
+		},
+		"applies for ever": {
+			func(b *broken) {
+				b.apply = func(context.Context, providers.Scope, providers.Change) error { return providers.ErrPending }
+			}, "apply repairs what drifted", "still pending",
+		},
+		"applies more than it was asked": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					b.Alter(id("Instance", "i-m2"), func(r *providers.Resource) { r.Name = "other" })
+					return b.Provider.Apply(ctx, s, c)
+				}
+			}, "apply repairs what drifted", "is not what it was before the tamper",
+		},
+		"writes what is right already": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					err := b.Provider.Apply(ctx, s, c)
+					b.Alter(c.Resource, func(*providers.Resource) {})
+					return err
+				}
+			}, "apply repairs what drifted", "applying once more made 1 mutating calls",
+		},
+		"disrupts without leave": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					c.Disruptive = true
+					return b.Provider.Apply(ctx, s, c)
+				}
+			}, "apply repairs what drifted", "without leave to disrupt",
+		},
+		"makes what is gone": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					b.Put(c.Have.Clone())
+					return b.Provider.Apply(ctx, s, c)
+				}
+			}, "apply makes nothing that is gone", "mutating calls",
+		},
+		"writes what is foreign": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					if c.Have != nil {
+						c.Have = c.Have.Clone()
+						c.Have.ForeignTo = ""
+					}
+					return b.Provider.Apply(ctx, s, c)
+				}
+			}, "apply refuses what it must not write", "want it refused with Foreign",
+		},
+		"writes although it was cancelled": {
+			func(b *broken) {
+				b.apply = func(ctx context.Context, s providers.Scope, c providers.Change) error {
+					return b.Provider.Apply(context.WithoutCancel(ctx), s, c)
+				}
+			}, "apply refuses what it must not write", "cancelled context",
+		},
+		"tampers with less than it can change": {
+			func(b *broken) { b.tampers = 2 }, "apply repairs what drifted", "catalog row Instance/tags/",
+		},
 		"another provider's name": {
 			func(b *broken) { b.name = "other" }, "scope is stable", "scope names provider",
 		},
@@ -219,6 +316,9 @@ func TestSuiteFindsBrokenProviders(t *testing.T) {
 			b := &broken{Provider: env.Provider.(*fake.Provider)}
 			tt.bend(b)
 			env.Provider = b
+			if b.tampers > 0 {
+				env.Tampers = env.Tampers[:b.tampers]
+			}
 			for _, c := range checks() {
 				if c.name != tt.check {
 					continue
@@ -243,6 +343,8 @@ type broken struct {
 	observe func(*providers.Snapshot)
 	desired func(*providers.Owner, *providers.Snapshot, []providers.Resource)
 	confirm func(*providers.Confirmation)
+	apply   func(context.Context, providers.Scope, providers.Change) error
+	tampers int
 }
 
 func (b *broken) Scope(ctx context.Context, o *providers.Owner) (providers.Scope, error) {
@@ -278,4 +380,11 @@ func (b *broken) Confirm(ctx context.Context, scope providers.Scope, ids []provi
 		b.confirm(c)
 	}
 	return c, err
+}
+
+func (b *broken) Apply(ctx context.Context, scope providers.Scope, c providers.Change) error {
+	if b.apply != nil {
+		return b.apply(ctx, scope, c)
+	}
+	return b.Provider.Apply(ctx, scope, c)
 }

@@ -46,6 +46,17 @@ func TestC07LoadBalancerRuleIsForeign(t *testing.T) {
 	}
 }
 
+// A rule that opens to the world is not taken at its description's word: it is
+// drift of its own, which says whose it claims to be.
+func TestC07ClaimedRuleIsDrift(t *testing.T) {
+	const rule = "tcp 1-1 from 0.0.0.0/0"
+	r := one(t, want("i-1", set("/ingress")), have("i-1", field("/ingress", providers.Set(rule), claimedElement(rule, "elbv2.k8s.aws"))))
+	expect(t, r, line{drifted, "/ingress", added, "", rule})
+	if f := r.Findings[0]; f.Diffs[0].Foreign != "elbv2.k8s.aws" || f.Reason == "" || len(r.InSync) != 0 {
+		t.Errorf("finding %+v, in sync %v", f, r.InSync)
+	}
+}
+
 func TestC09DefaultGroupWidensAccess(t *testing.T) {
 	r := one(t, want("i-1", set("/securityGroups", "sg-app")), have("i-1", set("/securityGroups", "sg-app", "sg-default")))
 	expect(t, r, line{drifted, "/securityGroups", added, "", "sg-default"})

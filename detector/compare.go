@@ -178,11 +178,12 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 	if len(w.Fields) == 0 {
 		v.checked = 1
 	}
-	if len(out.drift) == 0 && len(gaps) == 0 {
+	if len(out.drift) == 0 && len(out.claimed) == 0 && len(gaps) == 0 {
 		in := inSync(owner, w, have, snap)
 		v.inSync, v.findings = true, in.findings
 	}
 	v.addFinding(owner, w, have, snap, Drifted, "", out.drift)
+	v.addFinding(owner, w, have, snap, Drifted, "set elements that claim to be someone else's, which proves nothing", out.claimed)
 	v.addFinding(owner, w, have, snap, Foreign, "set elements that belong to someone else", out.foreign)
 	if len(gaps) > 0 {
 		v.findings = append(v.findings, single(owner, snap, w, have, NotChecked, gaps.reason(len(w.Fields))).findings...)

@@ -147,6 +147,16 @@ func TestCompareFields(t *testing.T) {
 			want:   set("/ingress", "a"), have: field("/ingress", providers.Set("a", "lb", "x"), foreignElement("lb", "load balancer controller")),
 			lines: []line{{drifted, "/ingress", added, "", "x"}, {detector.Foreign, "/ingress", added, "", "lb"}},
 		},
+		"claimed element": {
+			reason: "what only claims to be somebody's is drift, apart from what nobody claims",
+			want:   set("/ingress", "a"), have: field("/ingress", providers.Set("a", "lb", "x"), claimedElement("lb", "load balancer controller")),
+			lines: []line{{drifted, "/ingress", added, "", "lb"}, {drifted, "/ingress", added, "", "x"}},
+		},
+		"claimed element alone": {
+			reason: "nothing of a resource with one is in sync",
+			want:   set("/ingress"), have: field("/ingress", providers.Set("lb"), claimedElement("lb", "load balancer controller")),
+			lines: []line{{drifted, "/ingress", added, "", "lb"}},
+		},
 		"foreign element that is wanted": {
 			reason: "the owner's wish makes it the owner's",
 			want:   set("/ingress", "lb"), have: field("/ingress", providers.Set("lb"), foreignElement("lb", "load balancer controller")),

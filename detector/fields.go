@@ -7,6 +7,7 @@ import (
 // fieldDiffs gathers what comparing the fields of one resource came to.
 type fieldDiffs struct {
 	drift   []Diff
+	claimed []Diff
 	foreign []Diff
 }
 
@@ -52,7 +53,8 @@ func satisfies(want *providers.Field, have providers.Value) bool {
 
 // compareSets walks both sorted sets at once and adds one diff for each
 // element that only one of them has. An element that somebody else owns is
-// foreign, not drift; one that is wanted is the owner's, whoever else names it.
+// foreign, not drift; one that only claims to be somebody's is drift of its
+// own; one that is wanted is the owner's, whoever else names it.
 func (out *fieldDiffs) compareSets(path string, want, have *providers.Field) {
 	if want.Value.Equal(have.Value) || want.Match == providers.Contains && have.Value.HasAll(want.Value) {
 		return // the usual case, without the elements being taken apart
@@ -82,6 +84,11 @@ func (out *fieldDiffs) addElement(path string, want, have *providers.Field, elem
 	if owner, ok := have.Foreign[element]; ok {
 		d.Foreign = owner
 		out.foreign = append(out.foreign, d)
+		return
+	}
+	if owner, ok := have.Claimed[element]; ok {
+		d.Foreign = owner
+		out.claimed = append(out.claimed, d)
 		return
 	}
 	out.drift = append(out.drift, d)

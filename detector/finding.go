@@ -55,7 +55,8 @@ type Diff struct {
 	// match the cloud; Want is what the user declared.
 	Adopted bool
 	// Foreign names who owns an added element; such diffs stand in findings
-	// of status Foreign only.
+	// of status Foreign, or in one of status Drifted of their own where the
+	// element only claims to be someone's.
 	Foreign string
 }
 
@@ -92,7 +93,8 @@ type Finding struct {
 	// Tentative says that the resource is absent from a complete snapshot and
 	// has not been read again: the status is Unknown until [Settle].
 	Tentative bool
-	// Reason says why, for every status but Drifted; one line.
+	// Reason says why, for every status but Drifted, and there for claimed
+	// elements; one line.
 	Reason string
 	// Diffs are ordered by path, then element.
 	Diffs []Diff

@@ -55,6 +55,7 @@ func (s *source) resource(wanted bool) providers.Resource {
 			f.Match, f.Adopted = fuzzMatch[s.next(4)], s.next(8) == 1
 		} else if s.next(4) == 1 {
 			f.Foreign = map[string]string{words[s.next(3)]: "someone"}
+			f.Claimed = map[string]string{words[s.next(3)]: "someone else"}
 		}
 		r.Set(fuzzPaths[s.next(len(fuzzPaths))], f)
 	}

@@ -112,6 +112,15 @@ func foreignElement(element, owner string) func(*providers.Field) {
 	}
 }
 
+func claimedElement(element, owner string) func(*providers.Field) {
+	return func(f *providers.Field) {
+		if f.Claimed == nil {
+			f.Claimed = map[string]string{}
+		}
+		f.Claimed[element] = owner
+	}
+}
+
 func closed(prefixes ...string) resourceMod {
 	return func(r *providers.Resource) { r.Closed = append(r.Closed, prefixes...) }
 }

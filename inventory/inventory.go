@@ -34,6 +34,12 @@ type Elsewhere struct {
 	Key types.NamespacedName
 	// Provider of its infrastructure; empty if it is not known.
 	Provider string
+	// Object is the Cluster itself; nil where nothing but its name was read.
+	Object *clusterv1.Cluster
+	// Machines counts its Machines, and Busy are those that Selection.Others
+	// chose; both only if the selection asks for them.
+	Machines int
+	Busy     []*clusterv1.Machine
 }
 
 // Cluster is one Cluster with everything that belongs to it.
@@ -83,9 +89,20 @@ type Selection struct {
 	// Clusters, if not empty, are NAMESPACE/NAME patterns (path.Match); a
 	// pattern without a slash is a name in any namespace.
 	Clusters []string
+	// Exactly, if not nil, names the Clusters that are meant, whatever else is
+	// set; an empty list is none.
+	Exactly []types.NamespacedName
+	// Narrow is for a selection of few Clusters among many: see [Live.Load].
+	Narrow bool
+	// Others, if not nil, has the Machines of all other Clusters counted, and
+	// those kept for which it is true. [Live.Load] alone does that.
+	Others func(*clusterv1.Machine) bool
 }
 
 func (s Selection) match(c client.Object) (bool, error) {
+	if s.Exactly != nil {
+		return slices.Contains(s.Exactly, client.ObjectKeyFromObject(c)), nil
+	}
 	if s.Namespace != "" && c.GetNamespace() != s.Namespace {
 		return false, nil
 	}
@@ -112,12 +129,26 @@ func (s Selection) match(c client.Object) (bool, error) {
 // Group makes the inventory of a set. It is pure. A selection that matches no
 // Cluster is an error that names those there are.
 func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
-	g := &grouper{kinds: kinds, set: set, clusters: map[types.NamespacedName]*Cluster{}}
-	inv := &Inventory{Problems: slices.Clone(set.Problems), Elsewhere: slices.Clone(set.elsewhere), Unlisted: set.unlisted}
+	inv, err := groupChosen(kinds, set, selection.match)
+	if err != nil || len(inv.Clusters) > 0 {
+		return inv, err
+	}
 	var all []string
 	for _, o := range set.of(clusterGK) {
 		all = append(all, o.GetNamespace()+"/"+o.GetName())
-		ok, err := selection.match(o)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no Cluster (%s) among the objects: nothing says which machines belong together", clusterGK)
+	}
+	return nil, fmt.Errorf("no Cluster matches %s; there are: %s", strings.Join(append(selection.Clusters, selection.Namespace), " "), strings.Join(all, ", "))
+}
+
+// groupChosen makes the inventory of those Clusters of a set that are chosen.
+func groupChosen(kinds *Kinds, set *Set, chosen func(client.Object) (bool, error)) (*Inventory, error) {
+	g := &grouper{kinds: kinds, set: set, clusters: map[types.NamespacedName]*Cluster{}}
+	inv := &Inventory{Problems: slices.Clone(set.Problems), Elsewhere: slices.Clone(set.elsewhere), Unlisted: set.unlisted}
+	for _, o := range set.of(clusterGK) {
+		ok, err := chosen(o)
 		if err != nil {
 			return nil, err
 		}
@@ -129,12 +160,6 @@ func Group(kinds *Kinds, set *Set, selection Selection) (*Inventory, error) {
 		c := &Cluster{Object: o.Object.(*clusterv1.Cluster), At: o.At}
 		g.clusters[c.Key()] = c
 		inv.Clusters = append(inv.Clusters, c)
-	}
-	switch {
-	case len(all) == 0:
-		return nil, fmt.Errorf("no Cluster (%s) among the objects: nothing says which machines belong together", clusterGK)
-	case len(inv.Clusters) == 0:
-		return nil, fmt.Errorf("no Cluster matches %s; there are: %s", strings.Join(append(selection.Clusters, selection.Namespace), " "), strings.Join(all, ", "))
 	}
 	for _, c := range inv.Clusters {
 		g.cluster(c)
@@ -154,6 +179,7 @@ func elsewhere(kinds *Kinds, o *Object) Elsewhere {
 	out := Elsewhere{Key: client.ObjectKeyFromObject(o)}
 	if c, ok := o.Object.(*clusterv1.Cluster); ok {
 		ref := c.Spec.InfrastructureRef
+		out.Object = c
 		out.Provider = kinds.owners[schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}].provider
 	}
 	return out

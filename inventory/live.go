@@ -55,7 +55,7 @@ func FromCluster(ctx context.Context, kinds *Kinds, c client.Client, namespace s
 		return nil, errors.Join(errs...)
 	}
 	if namespace != "" {
-		if err := set.look(ctx, kinds, c, namespace); err != nil {
+		if err := set.look(ctx, kinds, c, c.RESTMapper(), []string{namespace}); err != nil {
 			// Whoever may read one namespace only still gets a report of it.
 			set.unlisted = fmt.Sprintf("the Clusters of other namespaces than %s could not be listed: %v", namespace, err)
 		}
@@ -65,8 +65,8 @@ func FromCluster(ctx context.Context, kinds *Kinds, c client.Client, namespace s
 
 // look names the Clusters of other namespaces: one of a selected Cluster's
 // name has its tags. It reads names only.
-func (s *Set) look(ctx context.Context, kinds *Kinds, c client.Client, namespace string) error {
-	gvk, _, err := kinds.served(c.RESTMapper(), clusterGK)
+func (s *Set) look(ctx context.Context, kinds *Kinds, c client.Reader, mapper meta.RESTMapper, known []string) error {
+	gvk, _, err := kinds.served(mapper, clusterGK)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *Set) look(ctx context.Context, kinds *Kinds, c client.Client, namespace
 			return err
 		}
 		for i := range page.Items {
-			if key := client.ObjectKeyFromObject(&page.Items[i]); key.Namespace != namespace {
+			if key := client.ObjectKeyFromObject(&page.Items[i]); !slices.Contains(known, key.Namespace) {
 				s.elsewhere = append(s.elsewhere, Elsewhere{Key: key})
 			}
 		}

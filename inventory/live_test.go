@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +68,7 @@ func TestFromCluster(t *testing.T) {
 	if _, err := Group(kinds, elsewhere, Selection{}); err == nil {
 		t.Error("a namespace without clusters gave no error")
 	}
-	if want := []Elsewhere{{Key: types.NamespacedName{Namespace: "prod", Name: "c1"}}}; !slices.Equal(elsewhere.elsewhere, want) || elsewhere.unlisted != "" {
+	if want := []Elsewhere{{Key: types.NamespacedName{Namespace: "prod", Name: "c1"}}}; cmp.Diff(want, elsewhere.elsewhere) != "" || elsewhere.unlisted != "" {
 		t.Errorf("clusters of other namespaces: %v (%s), want %v", elsewhere.elsewhere, elsewhere.unlisted, want)
 	}
 	checkForbidden(t, kinds, c)

@@ -197,7 +197,7 @@ func reopens(attempts []time.Time, limit int, per time.Duration) time.Time {
 func (r *run) inFlightFor(c *candidate) []reservation {
 	out := make([]reservation, 0, len(r.InFlight)+len(r.taken))
 	for _, f := range r.InFlight {
-		out = append(out, reservation{InFlight: f, disruptive: f.Action != Patch})
+		out = append(out, reservation{InFlight: f, disruptive: f.Action != Patch || f.Disruptive})
 	}
 	for _, t := range r.taken {
 		if c.Mode != ModeEnforce || t.mode == ModeEnforce {

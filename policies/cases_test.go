@@ -76,6 +76,26 @@ func TestC58StateReason(t *testing.T) {
 	}
 }
 
+// TestC07ClaimedRuleIsNeverRevoked: a rule that says that it is a controller's
+// may be one, so no policy revokes it; and may be a lie, so it is critical.
+func TestC07ClaimedRuleIsNeverRevoked(t *testing.T) {
+	f := instanceFinding(infraRef, func(f *detector.Finding) {
+		f.Resource.Kind = "SecurityGroup"
+		f.Diffs = []detector.Diff{claimed("/ingress", "tcp 22-22 from 0.0.0.0/0")}
+	})
+	for name, spec := range map[string]string{
+		"defaults":                         defaultsEnforced,
+		"a policy that patches everything": "spec: {mode: enforce, rules: [{id: all, target: {provider: aws, kind: SecurityGroup, statuses: [Drifted]}, severity: critical, action: patch}]}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds := Decide(makeInput(t, withPolicy(t, spec), withFindings(f), seenLong))
+			if len(ds) != 1 || ds[0].Action != Observe || ds[0].Severity != Critical || ds[0].Executable() {
+				t.Errorf("got %v (%s)", summary(ds), ds[0].Reason)
+			}
+		})
+	}
+}
+
 // TestC52ZoneFreeze: all ten nodes of a zone are unreachable while the cloud
 // says that they run. Nothing in the zone is acted on, the other zone goes on,
 // and it resumes when the zone has cleared.

@@ -140,10 +140,45 @@ func TestGateOrder(t *testing.T) {
 				{Cluster: testCluster, Owner: controlPlaneRef(2), Pool: "KubeadmControlPlane/cp", Action: Replace, By: "x"}}
 			in.Findings[0].SeenAt = time.Time{}
 		}, history(History{Latched: "x", Observations: 1}))
-	want := slices.DeleteFunc(Gates(), func(g string) bool { return g == GateNotDrift || g == GateNotKnown })
+	want := slices.DeleteFunc(Gates(), func(g string) bool { return g == GateNotDrift || g == GateNotKnown || g == GateDisruptive })
 	ds := Decide(in)
 	if diff := cmp.Diff(want, gatesOf(ds[0])); diff != "" {
 		t.Errorf("blocked (-want +got):\n%s", diff)
+	}
+}
+
+// TestDisruptivePatch: a patch that stops the machine needs the rule's word,
+// and counts as a disruption in every gate, also once it has begun.
+func TestDisruptivePatch(t *testing.T) {
+	spec := func(more string) string {
+		return "spec: {mode: enforce, rules: [{id: aws-instance-type, action: patch, grace: {for: 0s}" + more + "}], safety: {minHealthy: 90%, controlPlane: enforce}, budgets: [{scope: pool, max: 5}, {scope: cluster, max: 5}]}\n"
+	}
+	member := instanceFinding(controlPlaneRef(0), controlPlane, withDiffs(typeDiff))
+	begun := func(in *Input) {
+		in.InFlight = []InFlight{{Cluster: testCluster, Owner: controlPlaneRef(1), Pool: "KubeadmControlPlane/cp", ControlPlane: true, Action: Patch, Disruptive: true, By: "holdfast"}}
+	}
+	tests := map[string]struct {
+		spec string
+		mods []inputMod
+		want []string
+	}{
+		"not allowed":     {spec: spec(""), want: []string{GateDisruptive}},
+		"never":           {spec: spec(", disruptive: never"), want: []string{GateDisruptive}},
+		"allowed":         {spec: spec(", disruptive: allowed")},
+		"too few ready":   {spec: spec(", disruptive: allowed"), mods: []inputMod{cluster(func(c *ClusterFacts) { c.Pools["MachineDeployment/a"] = PoolFacts{Desired: 10, Ready: 8} })}, want: []string{GateMinHealthy}},
+		"another member":  {spec: spec(", disruptive: allowed"), mods: []inputMod{withFindings(member), begun}, want: []string{GateControlPlane}},
+		"of tags, freely": {spec: spec(""), mods: []inputMod{withFindings(instanceFinding(workerRef(0), withDiffs(tagDiff("a")))), history(History{FirstSeen: testNow.Add(-time.Hour), Observations: 9})}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(makeInput(t, append([]inputMod{withPolicy(t, tc.spec)}, tc.mods...)...))[0]
+			if diff := cmp.Diff(tc.want, gatesOf(d)); diff != "" {
+				t.Errorf("blocked (-want +got):\n%s%+v", diff, d.Blocked)
+			}
+			if d.Action != Patch {
+				t.Errorf("decided %s: %s", d.Action, d.Reason)
+			}
+		})
 	}
 }
 

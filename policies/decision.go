@@ -3,6 +3,7 @@ package policies
 import (
 	"time"
 
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
 )
 
@@ -93,4 +94,10 @@ type Decision struct {
 	Ignored *Ignored
 	// FirstSeen is when this fingerprint was first seen, if known.
 	FirstSeen time.Time
+	// Attempts bound how often it is tried: the rule's, or the default.
+	Attempts v1alpha1.Attempts
+	// Disruptive actions stop or remove a machine.
+	Disruptive bool
+	// Strategy is the path by which a machine is replaced.
+	Strategy v1alpha1.ReplacePath
 }

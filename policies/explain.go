@@ -107,6 +107,10 @@ func (x *explainer) rule(r *rule) {
 		}
 		set("attempts", value)
 	}
+	set("disruptive", string(r.Disruptive))
+	if r.Replace != nil {
+		set("replace", string(r.Replace.Strategy))
+	}
 }
 
 // originOf finds the level of a policy that applies.

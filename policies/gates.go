@@ -22,6 +22,7 @@ const (
 	GateRollout           = "Rollout"
 	GateOldRevision       = "OldRevision"
 	GateSkipRemediation   = "SkipRemediation"
+	GateDisruptive        = "Disruptive"
 	GateGrace             = "Grace"
 	GateAmbiguous         = "Ambiguous"
 	GateStaleSnapshot     = "StaleSnapshot"
@@ -68,6 +69,7 @@ var gates = []gate{
 		ownerGate(func(o *OwnerFacts) Fact { return o.OldRevision }, "it is not known whether it is of the current revision")},
 	{GateSkipRemediation, "The Machine carries `cluster.x-k8s.io/skip-remediation`.",
 		ownerGate(func(o *OwnerFacts) Fact { return o.SkipRemediation }, "it is not known whether it is kept from remediation")},
+	{GateDisruptive, "The patch stops the machine, and the rule does not say `disruptive: allowed`.", disruptiveGate},
 	{GateGrace, "The drift has not lasted for the rule's `grace` yet.", graceGate},
 	{GateAmbiguous, "Two candidates claim the same resource or the same owner.",
 		ownerGate(func(o *OwnerFacts) Fact { return o.Ambiguous }, "it is not known whether it is the only candidate")},
@@ -146,6 +148,15 @@ func ownerGate(fact func(*OwnerFacts) Fact, notKnown string) func(*run, *candida
 		}
 		return open, false
 	}
+}
+
+// disruptiveGate is about patches: whoever writes replace knows that a machine
+// goes.
+func disruptiveGate(_ *run, c *candidate) (Block, bool) {
+	if c.Action == Patch && c.disruptive && (c.rule == nil || c.rule.Disruptive != v1alpha1.DisruptionAllowed) {
+		return blocked("it stops the machine, and rule %s does not say disruptive: allowed", c.Rule.ID)
+	}
+	return open, false
 }
 
 func graceGate(r *run, c *candidate) (Block, bool) {
@@ -274,10 +285,7 @@ func approvalGate(_ *run, c *candidate) (Block, bool) {
 var defaultAttempts = v1alpha1.Attempts{Max: 3, Per: &metav1.Duration{Duration: 24 * time.Hour}}
 
 func attemptsGate(r *run, c *candidate) (Block, bool) {
-	limit := &defaultAttempts
-	if c.rule != nil && c.rule.Attempts != nil {
-		limit = c.rule.Attempts
-	}
+	limit := c.Attempts
 	switch {
 	case r.History == nil:
 		return blocked("it is not known how often it was tried")

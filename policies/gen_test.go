@@ -177,3 +177,8 @@ func summary(ds []Decision) []string {
 	}
 	return out
 }
+
+// claimed is an element that names an owner in a way that anybody could forge.
+func claimed(path, have string) detector.Diff {
+	return detector.Diff{Path: path, Element: true, Have: providers.String(have), Type: detector.Added, Mutability: providers.InPlace, Foreign: "a controller"}
+}

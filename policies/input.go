@@ -154,6 +154,8 @@ type InFlight struct {
 	// ControlPlane reports whether the owner is a control-plane machine.
 	ControlPlane bool
 	Action       Action
+	// Disruptive patches stop the machine.
+	Disruptive bool
 	// By says who began it: holdfast, MachineHealthCheck, rollout, a person.
 	By string
 	// Failed says why it failed, empty while it runs. A failed replacement

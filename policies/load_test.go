@@ -48,9 +48,8 @@ func TestLoadProblems(t *testing.T) {
 		yaml string
 		want []string
 	}{
-		"nothing wrong": {yaml: head + "spec: {mode: dryRun}\n"},
-		"enforce is not executed yet": {yaml: head + "spec: {mode: enforce}\n",
-			want: []string{"4:14: warning: mode is enforce, and nothing executes it in this version: holdfast report only says what would be done"}},
+		"nothing wrong":            {yaml: head + "spec: {mode: dryRun}\n"},
+		"enforce":                  {yaml: head + "spec: {mode: enforce}\n"},
 		"mode off needs no quotes": {yaml: head + "spec: {mode: off}\n"},
 		"bad mode": {yaml: head + "spec:\n  mode: enforc\n",
 			want: []string{`5:9: spec.mode cannot be "enforc"; did you mean "enforce"? known are off, observe, dryRun, enforce`}},

@@ -52,6 +52,10 @@ func merge(base, r *rule) *rule {
 			m.Approval = r.Approval
 		case "attempts":
 			m.Attempts = r.Attempts
+		case "disruptive":
+			m.Disruptive = r.Disruptive
+		case "replace":
+			m.Replace = r.Replace
 		}
 	}
 	return &m

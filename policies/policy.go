@@ -85,7 +85,6 @@ func compilePolicy(src Source, root *yaml.Node, cat *catalog) (*policy, Problems
 	if m := doc.Spec.Match; m != nil {
 		p.match(m)
 	}
-	p.checkMode()
 	p.compileSchedule()
 	p.compileRules(cat)
 	p.compileIgnores(cat)
@@ -186,15 +185,6 @@ func (p *policy) matches(namespace, name string, set labels.Set) (matches, exact
 		}
 	}
 	return matches, exact
-}
-
-// checkMode warns of a mode that promises more than this version does: who
-// writes enforce should not believe that drift is being repaired.
-func (p *policy) checkMode() {
-	if p.spec.Mode == v1alpha1.ModeEnforce {
-		p.warn(p.at("mode"), "NotExecuted", "",
-			"mode is enforce, and nothing executes it in this version: holdfast report only says what would be done")
-	}
 }
 
 func (p *policy) compileSchedule() {

@@ -20,7 +20,7 @@ func (p *policy) compileRules(cat *catalog) {
 	for i, r := range p.spec.Rules {
 		path := fmt.Sprintf("rules[%d]", i)
 		c := &rule{Rule: r, policy: p.name, Position: p.at(path), from: map[string]Position{}}
-		for _, field := range []string{"target", "paths", "when", "severity", "action", "grace", "approval", "attempts"} {
+		for _, field := range []string{"target", "paths", "when", "severity", "action", "grace", "approval", "attempts", "disruptive", "replace"} {
 			if p.doc.at["spec."+path+"."+field] != nil {
 				c.from[field] = p.at(path + "." + field)
 			}

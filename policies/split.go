@@ -79,6 +79,13 @@ func (c *candidate) fill(v verdict, mode Mode, modeFrom string) {
 			c.Severity = Severity(v.rule.Severity)
 		}
 	}
+	c.Attempts, c.Strategy = defaultAttempts, v1alpha1.ReplaceAuto
+	if v.rule != nil && v.rule.Attempts != nil {
+		c.Attempts = *v.rule.Attempts
+	}
+	if v.rule != nil && v.rule.Replace != nil {
+		c.Strategy = cmp.Or(v.rule.Replace.Strategy, v1alpha1.ReplaceAuto)
+	}
 	switch {
 	case v.ignore != nil:
 		c.Ignored = &Ignored{By: v.ignore.Owner, Reason: v.ignore.Reason, ExpiresAt: v.ignore.expires, Position: v.ignore.Position}
@@ -94,6 +101,7 @@ func (c *candidate) fill(v verdict, mode Mode, modeFrom string) {
 	c.disruptive = c.Action == Replace || c.Action == Patch && slices.ContainsFunc(c.Finding.Diffs, func(d detector.Diff) bool {
 		return d.Mutability == providers.InPlaceDisruptive
 	})
+	c.Disruptive = c.disruptive
 }
 
 // judge finds the ignore entry or the rule for one value; d is nil for a
@@ -221,6 +229,8 @@ func (c *candidate) impossible(a Action, f *detector.Finding, d *detector.Diff) 
 		return c.cannotReplace(f)
 	}
 	switch {
+	case f.Status == detector.Drifted && d != nil && d.Foreign != "":
+		return "it may be that of " + d.Foreign
 	case f.Status == detector.Missing && !isClusterKind(f.Resource.Kind):
 		return "a machine that is gone cannot be patched, only replaced"
 	case f.Status == detector.Drifted && d == nil:
@@ -274,15 +284,34 @@ func (c *candidate) mode(m Mode) (lowered Mode, from string) {
 		if !set {
 			continue
 		}
-		asked := Mode(value)
-		if modeRank(asked) == modeRank(ModeObserve) {
-			asked = ModeObserve // also what is no mode
-		}
-		if modeRank(asked) < modeRank(m) {
+		if asked := m.lowered(value); asked != m {
 			m, from = asked, fmt.Sprintf(", by %s on the %s", AnnotationMode, a.of)
 		}
 	}
 	return m, from
+}
+
+// Lowered gives the mode as far as the annotations of objects leave it: of a
+// Cluster, and of an owner and its Machine. It is pure.
+func (m Mode) Lowered(annotations ...map[string]string) Mode {
+	for _, a := range annotations {
+		if value, set := a[AnnotationMode]; set {
+			m = m.lowered(value)
+		}
+	}
+	return m
+}
+
+// lowered takes one annotation's word. One that is no mode counts as observe.
+func (m Mode) lowered(value string) Mode {
+	asked := Mode(value)
+	if modeRank(asked) == modeRank(ModeObserve) {
+		asked = ModeObserve
+	}
+	if modeRank(asked) < modeRank(m) {
+		return asked
+	}
+	return m
 }
 
 // ignoredByAnnotation says which object's annotation ignores the value. What

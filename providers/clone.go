@@ -18,8 +18,8 @@ func (r *Resource) Clone() *Resource {
 	c.ClusterTags = slices.Clone(r.ClusterTags)
 	c.Fields = maps.Clone(r.Fields)
 	for path, f := range c.Fields {
-		if f.Foreign != nil {
-			f.Foreign = maps.Clone(f.Foreign)
+		if f.Foreign != nil || f.Claimed != nil {
+			f.Foreign, f.Claimed = maps.Clone(f.Foreign), maps.Clone(f.Claimed)
 			c.Fields[path] = f
 		}
 	}

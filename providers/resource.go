@@ -79,6 +79,12 @@ type Field struct {
 	// Foreign names, for a seen set, the elements that another controller or
 	// a person owns, with the owner as text. They are never drift.
 	Foreign map[string]string
+	// Claimed names, for a seen set, the elements that say themselves whose
+	// they are, with that owner as text, where anybody could have said so and
+	// too much is at stake to take their word: a rule that opens a port to the
+	// world, and whose description is a controller's. They are drift that
+	// nothing repairs.
+	Claimed map[string]string
 }
 
 // Resource is one thing in a cloud, wanted or seen.

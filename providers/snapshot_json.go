@@ -60,6 +60,7 @@ type fieldJSON struct {
 	Value     Value             `json:"value"`
 	Sensitive bool              `json:"sensitive,omitempty"`
 	Foreign   map[string]string `json:"foreign,omitempty"`
+	Claimed   map[string]string `json:"claimed,omitempty"`
 }
 
 // WriteSnapshots writes snapshots as one JSON document, in the order given and
@@ -113,7 +114,7 @@ func encodeResource(id ID, r *Resource) resourceJSON {
 		out.Fields = make(map[string]fieldJSON, len(r.Fields))
 	}
 	for path, f := range r.Fields {
-		out.Fields[path] = fieldJSON{Value: f.Value, Sensitive: f.Sensitive, Foreign: f.Foreign}
+		out.Fields[path] = fieldJSON{Value: f.Value, Sensitive: f.Sensitive, Foreign: f.Foreign, Claimed: f.Claimed}
 	}
 	return out
 }
@@ -230,7 +231,12 @@ func decodeResource(in *resourceJSON) (*Resource, error) {
 				return nil, fmt.Errorf("%s: field %s: foreign element %q is not in the set", r.ID, path, element)
 			}
 		}
-		r.Set(path, Field{Value: f.Value, Sensitive: f.Sensitive, Foreign: f.Foreign})
+		for element := range f.Claimed {
+			if !f.Value.Has(element) {
+				return nil, fmt.Errorf("%s: field %s: claimed element %q is not in the set", r.ID, path, element)
+			}
+		}
+		r.Set(path, Field{Value: f.Value, Sensitive: f.Sensitive, Foreign: f.Foreign, Claimed: f.Claimed})
 	}
 	return r, nil
 }

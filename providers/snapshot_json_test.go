@@ -31,7 +31,7 @@ func sampleSnapshot() *providers.Snapshot {
 	instance.Set("/size", providers.Field{Value: providers.Int(int64(1) << 60)})
 	instance.Set("/spot", providers.Field{Value: providers.Bool(false)})
 	instance.Set("/userData", providers.Field{Value: providers.String("hmac-sha256:00"), Sensitive: true})
-	instance.Set("/ingress", providers.Field{Value: providers.Set("b", "a"), Foreign: map[string]string{"b": "LB"}})
+	instance.Set("/ingress", providers.Field{Value: providers.Set("b", "a"), Foreign: map[string]string{"b": "LB"}, Claimed: map[string]string{"a": "CCM"}})
 	instance.Set("/egress", providers.Field{Value: providers.Set()})
 	return &providers.Snapshot{
 		Scope:  providers.Scope{Provider: "aws", Account: "1", Region: "r", Identity: "K/n"},

@@ -1,11 +1,6 @@
 package report
 
-import (
-	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
+import "github.com/holdfast-io/holdfast/providers"
 
 // Every text in a report may come from a cloud or from a file that somebody
 // else wrote, and is hostile until it has passed through a cleaner: it may
@@ -19,106 +14,14 @@ const (
 	maxWide  = 4096 // a value in wide output and in formats for programs
 )
 
-// marksInARow is how many combining marks may follow one character; more of
-// them paint over neighbouring lines.
-const marksInARow = 3
-
-// cleaner makes hostile text inert and visible. The zero cleaner bounds
-// nothing and keeps what is not ASCII.
+// cleaner makes hostile text inert and visible: see [providers.Cleaner].
 type cleaner struct {
-	// max bounds the result in characters before the note of what was cut; 0
-	// is no bound.
-	max int
-	// ascii escapes whatever is not ASCII.
+	max   int
 	ascii bool
 }
 
-// clean gives s on one line, where each character that a reader could not see
-// for what it is stands as an escape: \n, \x1b, \u202e, \U000e0041, and \xff
-// for a byte that is no UTF-8. It looks at no more of s than it keeps.
 func (c cleaner) clean(s string) string {
-	if c.harmless(s) {
-		return s
-	}
-	var b strings.Builder
-	shown, marks := 0, 0
-	for at := 0; at < len(s); {
-		r, size := utf8.DecodeRuneInString(s[at:])
-		var piece string
-		switch {
-		case r == utf8.RuneError && size <= 1:
-			piece = fmt.Sprintf(`\x%02x`, s[at])
-		case unicode.Is(unicode.M, r) && marks >= marksInARow, hidden(r), c.ascii && r > unicode.MaxASCII:
-			piece = escape(r)
-		default:
-			piece = s[at : at+size]
-		}
-		if marks++; !unicode.Is(unicode.M, r) {
-			marks = 0
-		}
-		shown += utf8.RuneCountInString(piece)
-		if c.max > 0 && shown > c.max {
-			return b.String() + c.cut(len(s)-at)
-		}
-		b.WriteString(piece)
-		at += size
-	}
-	return b.String()
+	return providers.Cleaner{Max: c.max, ASCII: c.ascii}.Clean(s)
 }
 
-// cut is the note on what was left out.
-func (c cleaner) cut(bytes int) string {
-	dots := "…"
-	if c.ascii {
-		dots = "..."
-	}
-	return fmt.Sprintf("%s [%d more bytes]", dots, bytes)
-}
-
-// harmless is the fast path for what nearly all texts are.
-func (c cleaner) harmless(s string) bool {
-	if c.max > 0 && len(s) > c.max {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-func escape(r rune) string {
-	switch {
-	case r == '\n':
-		return `\n`
-	case r == '\r':
-		return `\r`
-	case r == '\t':
-		return `\t`
-	case r < 0x80:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r <= 0xffff:
-		return fmt.Sprintf(`\u%04x`, r)
-	default:
-		return fmt.Sprintf(`\U%08x`, r)
-	}
-}
-
-// hidden says whether a character shows nothing, shows like a space, or acts
-// on its surroundings: controls, format characters (bidirectional controls,
-// zero width, tags), separators and spaces other than the plain one, private
-// use and unassigned code points, and the few letters, marks and symbols that
-// are blank (Unicode's Default_Ignorable_Code_Point and the Braille blank).
-func hidden(r rune) bool {
-	if r < 0x7f {
-		return r < ' '
-	}
-	switch r {
-	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
-		return true
-	case utf8.RuneError:
-		return false
-	}
-	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r)
-}
+func hidden(r rune) bool { return providers.Hidden(r) }

@@ -90,8 +90,8 @@ type DriftPolicySpec struct {
 	Match *Match `json:"match,omitempty"`
 	// Mode is how far the policy goes: `off` compares nothing, `observe`
 	// reports, `dryRun` and `enforce` decide in full. The built-in mode is
-	// observe. Nothing executes `enforce` in this version: holdfast report only
-	// says what would be done.
+	// observe. Only `enforce` changes anything, and only where holdfast
+	// controller runs: a report says what would be done.
 	Mode Mode `json:"mode,omitempty"`
 	// Schedule says when clouds are read.
 	Schedule *Schedule `json:"schedule,omitempty"`
@@ -175,6 +175,21 @@ type Rule struct {
 	// Attempts bound how often an action is tried for the same drift; 3 in 24h
 	// if not set.
 	Attempts *Attempts `json:"attempts,omitempty"`
+	// Disruptive says whether a patch may stop the machine, for fields that
+	// the cloud changes only while it is stopped: its node is cordoned and
+	// drained first. `never` if not set.
+	Disruptive Disruption `json:"disruptive,omitempty"`
+	// Replace says how a machine is replaced.
+	Replace *Replace `json:"replace,omitempty"`
+}
+
+// Replace says how a machine is replaced.
+type Replace struct {
+	// Strategy is the path: `auto` asks the MachineHealthCheck that covers the
+	// machine, or else its MachineSet or KubeadmControlPlane; `surge` lets the
+	// MachineDeployment make one machine more first; `delete` deletes the
+	// Machine. `auto` if not set.
+	Strategy ReplacePath `json:"strategy,omitempty"`
 }
 
 // Target says which resources are meant. Everything that is set must match.

@@ -2,7 +2,7 @@ package v1alpha1
 
 // Mode is how far a policy goes: `off` compares nothing, `observe` reports,
 // `dryRun` decides in full and executes nothing, `enforce` decides in full and
-// allows an executor to act. This version has no executor: it only reports.
+// lets the daemon act. A report never acts, whatever the mode.
 type Mode string
 
 // Modes, from the safest.
@@ -56,6 +56,33 @@ const (
 
 // Values lists every approval.
 func (Approval) Values() []string { return []string{"none", "required"} }
+
+// Disruption says whether a patch may stop a machine: `never` or `allowed`.
+type Disruption string
+
+// Disruptions.
+const (
+	DisruptionNever   Disruption = "never"
+	DisruptionAllowed Disruption = "allowed"
+)
+
+// Values lists every value, the stricter first.
+func (Disruption) Values() []string { return []string{"never", "allowed"} }
+
+// ReplacePath is how a machine is replaced: `auto` asks its MachineHealthCheck
+// or its controller, `surge` makes the new machine first, `delete` deletes the
+// Machine and lets its controller make another.
+type ReplacePath string
+
+// Paths of replacement.
+const (
+	ReplaceAuto   ReplacePath = "auto"
+	ReplaceSurge  ReplacePath = "surge"
+	ReplaceDelete ReplacePath = "delete"
+)
+
+// Values lists every path.
+func (ReplacePath) Values() []string { return []string{"auto", "surge", "delete"} }
 
 // Status is what comparing a resource came to.
 type Status string

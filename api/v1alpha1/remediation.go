@@ -76,6 +76,12 @@ type RemediationSpec struct {
 	Severity Severity `json:"severity"`
 	// Rule is what decided it.
 	Rule DecidingRule `json:"rule"`
+	// Attempts bound how often it is tried; no more than ten are counted.
+	Attempts *Attempts `json:"attempts,omitempty"`
+	// Strategy is the path by which the rule wants a machine replaced.
+	Strategy ReplacePath `json:"strategy,omitempty"`
+	// Disruptive is true where the machine is stopped or removed.
+	Disruptive bool `json:"disruptive,omitempty"`
 	// Plan lists each value that differs, as it was when the record was made.
 	//
 	// +listType=atomic
@@ -86,6 +92,13 @@ type RemediationSpec struct {
 	ChangedBy string `json:"changedBy,omitempty"`
 	// FirstSeen is when the drift was first seen.
 	FirstSeen *metav1.Time `json:"firstSeen,omitempty"`
+	// PriorAttempts are when the same was tried before under another record: on
+	// a machine whose place this one took, or for more or fewer of the same
+	// values. They count as attempts.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	PriorAttempts []metav1.Time `json:"priorAttempts,omitempty"`
 	// Approved is a person's answer where the rule wants one: true to go
 	// ahead, false to leave it.
 	Approved *bool `json:"approved,omitempty"`
@@ -219,9 +232,11 @@ type RemediationStatus struct {
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Replacement is how far the replacement of a Machine got.
 	Replacement *Replacement `json:"replacement,omitempty"`
+	// Drain is how far the node of a machine that a patch stops was emptied.
+	Drain *Drain `json:"drain,omitempty"`
 	// ContestedBy names who sets the value back, where that is known.
 	ContestedBy string `json:"contestedBy,omitempty"`
-	// Conditions: Approved, Executed, Verified.
+	// Conditions: Approved, Executed, Removed, Verified.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -246,8 +261,10 @@ type Attempt struct {
 	StartedAt metav1.Time `json:"startedAt"`
 	// EndedAt is when it was verified or given up.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// Outcome is Succeeded, Failed, NoEffect (the drift was still there) or
-	// Reverted (it came back); empty while it runs.
+	// Outcome is Succeeded, Failed, NoEffect (the drift was still there),
+	// Reverted (it came back) or Held (nothing was changed: the cloud protects
+	// the resource, or it had moved on; such an attempt does not count); empty
+	// while it runs.
 	Outcome string `json:"outcome,omitempty"`
 	// Message says more, in one line.
 	Message string `json:"message,omitempty"`
@@ -259,7 +276,32 @@ const (
 	OutcomeFailed    = "Failed"
 	OutcomeNoEffect  = "NoEffect"
 	OutcomeReverted  = "Reverted"
+	OutcomeHeld      = "Held"
 )
+
+// Conditions of a Remediation.
+const (
+	// ConditionApproved is a person's answer, where there is one.
+	ConditionApproved = "Approved"
+	// ConditionExecuted is True once the last attempt has done what it does.
+	ConditionExecuted = "Executed"
+	// ConditionRemoved is True once a Machine that is replaced is gone.
+	ConditionRemoved = "Removed"
+	// ConditionVerified is True once a later read has shown that it helped. A
+	// Failed replacement on which it is True no longer halts its pool.
+	ConditionVerified = "Verified"
+)
+
+// Drain is how far a node was emptied.
+type Drain struct {
+	// Node is its name.
+	Node string `json:"node"`
+	// Cordoned is true where Holdfast made the node unschedulable, and will
+	// make it schedulable again.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// StartedAt is when it began.
+	StartedAt metav1.Time `json:"startedAt"`
+}
 
 // Replacement is how far the replacement of a Machine got.
 type Replacement struct {
@@ -273,7 +315,7 @@ type Replacement struct {
 	Step string `json:"step,omitempty"`
 	// Replicas is what the MachineDeployment had before a surge.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Replaces is the name of the Machine that took the place, once known.
+	// ReplacedBy is the name of the Machine that took the place, once known.
 	ReplacedBy string `json:"replacedBy,omitempty"`
 }
 

@@ -1,7 +1,8 @@
 // Command kubebox is the test control plane in one binary: etcd,
-// kube-apiserver and kubectl, chosen by the name it is run under or by its
-// first argument. One binary links the code that the three share only once,
-// which a cold build on a small machine notices.
+// kube-apiserver, kubectl, and minikcm, which is what Cluster API needs of
+// kube-controller-manager. The name it is run under or its first argument
+// chooses. One binary links the code that they share only once, which a cold
+// build on a small machine notices.
 package main
 
 import (
@@ -21,7 +22,7 @@ func main() {
 	name := filepath.Base(os.Args[0])
 	if name == "kubebox" {
 		if len(os.Args) < 2 {
-			fmt.Fprintln(os.Stderr, "usage: kubebox etcd|kube-apiserver|kubectl [flags]")
+			fmt.Fprintln(os.Stderr, "usage: kubebox etcd|kube-apiserver|minikcm|kubectl [flags]")
 			os.Exit(2)
 		}
 		name = os.Args[1]
@@ -32,13 +33,15 @@ func main() {
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "minikcm":
+		os.Exit(minikcm(os.Args[1:]))
 	case "kubectl":
 		_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)
 		}
 	default:
-		fmt.Fprintf(os.Stderr, "kubebox: unknown name %q: want etcd, kube-apiserver or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "kubebox: unknown name %q: want etcd, kube-apiserver, minikcm or kubectl\n", name)
 		os.Exit(2)
 	}
 }

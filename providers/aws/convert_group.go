@@ -2,6 +2,7 @@ package aws
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -34,7 +35,7 @@ func (c converter) securityGroup(in *ec2types.SecurityGroup) *providers.Resource
 
 func (c converter) rules(r *providers.Resource, direction, account string, permissions []ec2types.IpPermission) {
 	var words []string
-	var foreign map[string]string
+	var foreign, claimed map[string]string
 	for i := range permissions {
 		p := &permissions[i]
 		for _, peer := range peers(p, account) {
@@ -48,18 +49,22 @@ func (c converter) rules(r *providers.Resource, direction, account string, permi
 			}
 			w = c.names.text(w)
 			words = append(words, w)
+			into := &foreign
+			if direction == canonical.Ingress && opensWide(peer.name) {
+				into = &claimed
+			}
 			if owner := foreignByDescription(peer.description); owner != "" {
-				if foreign == nil {
-					foreign = map[string]string{}
+				if *into == nil {
+					*into = map[string]string{}
 				}
-				foreign[w] = owner
+				(*into)[w] = owner
 			}
 		}
 	}
 	path := "/" + direction
 	c.set(r, path, words)
 	f := r.Fields[path]
-	f.Foreign = foreign
+	f.Foreign, f.Claimed = foreign, claimed
 	r.Fields[path] = f
 }
 
@@ -109,6 +114,15 @@ func foreignByDescription(description string) string {
 	default:
 		return ""
 	}
+}
+
+// opensWide reports whether a peer is so much of the internet that whoever
+// lets it in lets in the world: a block larger than any private one (RFC 1918,
+// 10.0.0.0/8; RFC 4193, fc00::/7), for two halves are the whole as well.
+// Everybody who may add a rule may describe it as a controller's.
+func opensWide(peer string) bool {
+	cidr, err := netip.ParsePrefix(peer)
+	return err == nil && (cidr.Bits() < 7 || cidr.Addr().Is4() && cidr.Bits() == 7)
 }
 
 // adoptForeignRules marks rules whose peer is a group that belongs to another

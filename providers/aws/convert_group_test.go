@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"strings"
 	"testing"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -83,23 +84,59 @@ func TestC07SeenForeignRules(t *testing.T) {
 	nodes := c.securityGroup(&ec2types.SecurityGroup{GroupId: ptr("sg-node"), IpPermissions: []ec2types.IpPermission{
 		permission("tcp", 30000, 32767, fromGroup("sg-lb", "", "elbv2.k8s.aws/targetGroupBinding=shared")),
 		permission("-1", 0, 0, fromGroup("sg-elb", "", "")),
-		permission("tcp", 8080, 8080, func(p *ec2types.IpPermission) {
-			p.IpRanges = []ec2types.IpRange{{CidrIp: ptr("0.0.0.0/0"), Description: ptr("kubernetes.io/rule/nlb/client=a1")}}
-		}),
+		permission("udp", 9, 9, described("10.0.0.0/8", "kubernetes.io/rule/nlb/client=a1")),
 		permission("tcp", 22, 22, fromGroup("sg-person", "", "my elbv2.k8s.aws/ copy")),
 	}})
 	elb := c.securityGroup(&ec2types.SecurityGroup{GroupId: ptr("sg-elb"), GroupName: ptr("k8s-elb-a1b2"), Tags: []ec2types.Tag{{Key: ptr("kubernetes.io/cluster/c1"), Value: ptr("owned")}}})
 	adoptForeignRules([]*providers.Resource{nodes, elb})
 	want := map[string]string{
-		"tcp 30000-32767 from sg-lb":   ownerLBController,
-		"all from sg-elb":              ownerCloud,
-		"tcp 8080-8080 from 0.0.0.0/0": ownerCloud,
+		"tcp 30000-32767 from sg-lb": ownerLBController,
+		"all from sg-elb":            ownerCloud,
+		"udp 9-9 from 10.0.0.0/8":    ownerCloud,
 	}
 	if diff := cmp.Diff(want, nodes.Fields["/ingress"].Foreign); diff != "" {
 		t.Error(diff)
 	}
 	if elb.ForeignTo != ownerCloud {
 		t.Errorf("the load balancer's group is foreign to %q", elb.ForeignTo)
+	}
+}
+
+func described(cidr, description string) func(*ec2types.IpPermission) {
+	return func(p *ec2types.IpPermission) {
+		if strings.Contains(cidr, ":") {
+			p.Ipv6Ranges = append(p.Ipv6Ranges, ec2types.Ipv6Range{CidrIpv6: &cidr, Description: &description})
+			return
+		}
+		p.IpRanges = append(p.IpRanges, ec2types.IpRange{CidrIp: &cidr, Description: &description})
+	}
+}
+
+// C07: whoever may add a rule may describe it as a controller's. One that lets
+// in the world is not hidden for that, whole or in parts; egress and what a
+// private network reaches is left to the description.
+func TestC07ForgedDescription(t *testing.T) {
+	const forged = "elbv2.k8s.aws/targetGroupBinding=shared"
+	for peer, claimed := range map[string]bool{
+		"0.0.0.0/0": true, "128.0.0.0/1": true, "16.0.0.0/7": true, "10.0.0.0/8": false, "192.0.2.7/32": false,
+		"::/0": true, "2000::/3": true, "fc00::/7": false, "2001:db8::/32": false,
+	} {
+		got := newConverter().securityGroup(&ec2types.SecurityGroup{GroupId: ptr("sg-1"),
+			IpPermissions:       []ec2types.IpPermission{permission("tcp", 22, 22, described(peer, forged))},
+			IpPermissionsEgress: []ec2types.IpPermission{permission("tcp", 22, 22, described(peer, forged))},
+		})
+		in, out := got.Fields["/ingress"], got.Fields["/egress"]
+		rule := "tcp 22-22 from " + peer
+		if (in.Claimed[rule] == ownerLBController) != claimed || (in.Foreign[rule] == ownerLBController) == claimed {
+			t.Errorf("%s is claimed by %q and foreign to %q", rule, in.Claimed[rule], in.Foreign[rule])
+		}
+		if out.Claimed != nil || len(out.Foreign) != 1 {
+			t.Errorf("egress to %s: claimed %v, foreign %v", peer, out.Claimed, out.Foreign)
+		}
+	}
+	plain := newConverter().securityGroup(&ec2types.SecurityGroup{GroupId: ptr("sg-1"), IpPermissions: []ec2types.IpPermission{permission("tcp", 22, 22, described("0.0.0.0/0", "ssh"))}})
+	if f := plain.Fields["/ingress"]; f.Claimed != nil || f.Foreign != nil {
+		t.Errorf("a rule that nobody claims: %+v", f)
 	}
 }
 

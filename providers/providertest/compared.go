@@ -66,6 +66,11 @@ func badSeenField(path string, f providers.Field) string {
 			return fmt.Sprintf("foreign element %q is not in the set", element)
 		}
 	}
+	for element := range f.Claimed {
+		if !f.Value.Has(element) || f.Foreign[element] != "" {
+			return fmt.Sprintf("claimed element %q is not in the set, or foreign as well", element)
+		}
+	}
 	return ""
 }
 

@@ -120,8 +120,8 @@ func badField(path string, f providers.Field) string {
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
 		return "path is no JSON pointer to a field"
 	}
-	if f.Foreign != nil {
-		return "a wanted field has no foreign elements"
+	if f.Foreign != nil || f.Claimed != nil {
+		return "a wanted field has no foreign or claimed elements"
 	}
 	_, isNumber := f.Value.Number()
 	switch {

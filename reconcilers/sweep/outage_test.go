@@ -98,7 +98,7 @@ func TestPlatformRegionOutage(t *testing.T) {
 			w := newWorld(t)
 			near := w.cloud
 			w.cluster("prod", "near", 4)
-			far := fake.New("111122223333", "us-east-1", clock, providers.KindInstance, providers.KindVPC)
+			far := fake.New("111122223333", "us-east-1", noon, providers.KindInstance, providers.KindVPC)
 			w.cloud = far
 			w.cluster("prod", "far", 4)
 			near.Alter(instance("prod-near-2"), func(r *providers.Resource) {
@@ -111,7 +111,7 @@ func TestPlatformRegionOutage(t *testing.T) {
 			}
 			tt.lose(far)
 			cloud := regions{"near": near, "eu-central-1": near, "far": far, "us-east-1": far}
-			s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: cloud}, Now: clock, Policies: set}
+			s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: cloud}, Now: noon, Policies: set}
 			r, err := s.Run(t.Context(), w.inv)
 			if err != nil {
 				t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 
 var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
-func clock() time.Time { return now }
+func noon() time.Time { return now }
 
 // world is clusters on a fake cloud.
 type world struct {
@@ -34,7 +34,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	return &world{
 		t:     t,
-		cloud: fake.New("111122223333", "eu-central-1", clock, providers.KindInstance, providers.KindVPC),
+		cloud: fake.New("111122223333", "eu-central-1", noon, providers.KindInstance, providers.KindVPC),
 		inv:   &inventory.Inventory{},
 	}
 }
@@ -77,7 +77,7 @@ func (w *world) add(c *inventory.Cluster, o *inventory.Owner, want providers.Res
 
 func (w *world) sweep() *Result {
 	w.t.Helper()
-	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: clock}
+	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: noon}
 	before := w.cloud.Mutations()
 	r, err := s.Run(w.t.Context(), w.inv)
 	if err != nil {
@@ -357,7 +357,7 @@ func TestCancelled(t *testing.T) {
 	w.cluster("prod", "c1", 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: clock}
+	s := &Sweeper{Providers: map[string]providers.Provider{fake.Name: w.cloud}, Now: noon}
 	if _, err := s.Run(ctx, w.inv); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want cancellation", err)
 	}

@@ -132,6 +132,14 @@ func groupTampers() []Tamper {
 				return damage(undo, err, finding)
 			},
 		},
+		{
+			Name: "rule from the world in the load balancer controller's name", Row: "a rule", Cases: []string{"C07"},
+			Do: func(ctx context.Context, e *Environment) (*Damage, error) {
+				group := e.group(infrav1.SecurityGroupNode)
+				undo, err := e.allow(ctx, group, tcpFromIP(22, 22, anyIPv4, "elbv2.k8s.aws/targetGroupBinding=shared"))
+				return damage(undo, err, e.clusterDrift(providers.KindSecurityGroup, group, added(ingressPath, "tcp 22-22 from 0.0.0.0/0")))
+			},
+		},
 	}
 }
 

@@ -37,7 +37,8 @@ func parseListener(words string) (l listenerWords, err error) {
 	if l.protocol, l.port, err = protocolPort(from); err != nil {
 		return l, fmt.Errorf("listener %q: %w", words, err)
 	}
-	if l.group, ok = strings.CutPrefix(to, "target group "); ok {
+	if group, ok := strings.CutPrefix(to, "target group "); ok {
+		l.group = group
 		return l, nil
 	}
 	if l.toProtocol, l.toPort, err = protocolPort(to); err != nil {

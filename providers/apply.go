@@ -50,9 +50,9 @@ func (c *Change) Refused() error {
 	case c.Want == nil || len(c.Fields) == 0:
 		return refuse(ReasonRefused, "the change of %s names no wanted resource or no field", c.Resource)
 	case c.Have == nil:
-		return refuse(ReasonMoved, "%s does not exist: making it is not a change in place", c.Resource)
+		return refuse(ReasonUnsupported, "%s does not exist, and making it anew is not a change in place: that is for what made it", c.Resource)
 	case c.Have.Gone != "":
-		return refuse(ReasonMoved, "%s exists no more: %s", c.Resource, c.Have.Gone)
+		return refuse(ReasonUnsupported, "%s exists no more (%s), and making it anew is not a change in place: that is for what made it", c.Resource, c.Have.Gone)
 	case c.Have.Unknown != "":
 		return refuse(ReasonMoved, "the state of %s cannot be told: %s", c.Resource, c.Have.Unknown)
 	case c.Have.ForeignTo != "":

@@ -13,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmware/govmomi/vim25/types"
 	"k8s.io/utils/ptr"
+	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/providers"
@@ -332,7 +335,9 @@ func TestVSphereApplyOptions(t *testing.T) {
 	})
 	do(t, e, "VMX key removed")
 	spoilOption(t, e, secret)
-	p := vsphereProvider(t, e)
+	objects := fake.NewClientBuilder().WithScheme(vspherecluster.Scheme()).WithObjects(e.Objects()...).Build()
+	p := vsphere.New(objects, func(string) string { return "" })
+	t.Cleanup(func() { _ = p.Close() })
 	scope, change := vsphereChange(t, p, e)
 	if strings.Contains(fmt.Sprintf("%+v", change), "hunter2") {
 		t.Fatal("the change holds the secret")
@@ -349,18 +354,17 @@ func TestVSphereApplyOptions(t *testing.T) {
 
 	spoilOption(t, e, secret)
 	scope, change = vsphereChange(t, p, e)
-	for _, m := range e.VSphereMachines {
-		if m.UID == change.Owner.UID {
-			m.Spec.CustomVMXKeys[secret] = "another one since"
-		}
-	}
-	late := vsphereProvider(t, e)
-	if _, err := late.Scope(t.Context(), e.Owners()[0]); err != nil {
+	machine := &infrav1.VSphereMachine{}
+	key := client.ObjectKey{Namespace: change.Owner.Namespace, Name: change.Owner.Name}
+	if err := objects.Get(t.Context(), key, machine); err != nil {
 		t.Fatal(err)
 	}
-	change.Have, change.Want = change.Have.Clone(), change.Want.Clone()
-	err := late.Apply(t.Context(), scope, change)
-	if reason(err) != providers.ReasonMoved || strings.Contains(err.Error(), "another one since") {
+	machine.Spec.CustomVMXKeys[secret] = "another one since"
+	if err := objects.Update(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Apply(t.Context(), scope, change)
+	if reason(err) != providers.ReasonMoved || !strings.Contains(err.Error(), "wants another value") || strings.Contains(err.Error(), "since") {
 		t.Errorf("a spec that changed since: %v", err)
 	}
 }
@@ -420,72 +424,4 @@ func TestVSphereApplyHotAdd(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	vsphereSays(t, vsphereSweep(t, p, e.Owners()), nil)
-}
-
-// A write that vCenter refuses says why in a word, and a machine that was
-// stopped for it is on again.
-func TestVSphereApplyFaults(t *testing.T) {
-	tests := map[string]struct {
-		tamper, method string
-		fault          types.BaseMethodFault
-		reason         string // empty: it may be tried again
-	}{
-		"no permission":         {"powered off", "PowerOnVM_Task", &types.NoPermission{PrivilegeId: "VirtualMachine.Interact.PowerOn"}, providers.ReasonNotPermitted},
-		"switched off":          {"VMX key changed", "ReconfigVM_Task", &types.MethodDisabled{Source: "com.example.backup"}, providers.ReasonProtected},
-		"an administrator":      {"moved to another folder", "MoveIntoFolder_Task", &types.RestrictedByAdministrator{Details: "frozen"}, providers.ReasonProtected},
-		"no room":               {"fewer CPUs", "PowerOnVM_Task", &types.InsufficientCpuResourcesFault{}, providers.ReasonRefused},
-		"a wrong value":         {"less memory", "ReconfigVM_Task", &types.InvalidArgument{InvalidProperty: "memoryMB"}, providers.ReasonRefused},
-		"a name that is taken":  {"renamed", "Rename_Task", &types.DuplicateName{Name: "x"}, providers.ReasonRefused},
-		"another task":          {"VMX key changed", "ReconfigVM_Task", &types.TaskInProgress{}, ""},
-		"changed meanwhile":     {"VMX key changed", "ReconfigVM_Task", &types.ConcurrentAccess{}, ""},
-		"a host that is away":   {"moved to another datastore", "RelocateVM_Task", &types.HostCommunication{}, ""},
-		"a machine that is off": {"moved to another resource pool", "RelocateVM_Task", &types.InvalidPowerState{}, ""},
-	}
-	e := vsphereEnv(t, nil)
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			damage := do(t, e, tt.tamper)
-			p := vsphereProvider(t, e)
-			scope, change := vsphereChange(t, p, e)
-			e.Log.Fail(func(c vspherecluster.Call, w http.ResponseWriter) bool {
-				if c.Method != tt.method {
-					return false
-				}
-				vspherecluster.Fault(w, tt.fault)
-				return true
-			})
-			err := applyAll(t.Context(), p, scope, change)
-			e.Log.Fail(nil)
-			var refused *providers.ApplyError
-			if errors.As(err, &refused) != (tt.reason != "") || refused != nil && refused.Reason != tt.reason {
-				t.Errorf("%v, want reason %q", err, tt.reason)
-			}
-			if err == nil {
-				t.Error("it succeeded")
-			}
-			if tt.tamper == "less memory" {
-				// The machine was off for it.
-				if on := vsphereChangePaths(t, p, e); slices.Contains(on, "/powerState") {
-					t.Errorf("the machine was left off: %v", on)
-				}
-			}
-			if err := damage.Undo(t.Context()); err != nil && tt.tamper != "fewer CPUs" {
-				t.Fatal(err)
-			}
-			if tt.tamper == "fewer CPUs" {
-				if err := applyAll(t.Context(), p, scope, change); err != nil {
-					t.Errorf("once there is room: %v", err)
-				}
-			}
-		})
-	}
-}
-
-func vsphereChangePaths(t *testing.T, p providers.Provider, e *vspherecluster.Environment) (out []string) {
-	t.Helper()
-	_, c := vsphereChange(t, p, e)
-	for _, f := range c.Fields {
-		out = append(out, f.Path)
-	}
-	return out
 }

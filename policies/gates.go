@@ -219,6 +219,9 @@ func massDriftGate(r *run, c *candidate) (Block, bool) {
 	if f.Zone == "" {
 		return open, false
 	}
+	if b := c.cluster.Zones[f.Zone].Breaker; b.True() {
+		return Block{Detail: b.Why}, true
+	}
 	machines := c.cluster.Zones[f.Zone].Machines // a zone not known is ZoneFreeze's to say
 	if drifting := len(r.drift[driftKey{f.Cluster, f.Zone}]); drifting > 1 && machines > 0 && drifting*100 > limit*machines {
 		return blocked("%d of %d machines of zone %s drift at once, more than %d%%", drifting, machines, f.Zone, limit)

@@ -142,6 +142,9 @@ type ZoneFacts struct {
 	// Machines is how many the zone has, Unhealthy how many of them are not
 	// ready or cannot be reached.
 	Machines, Unhealthy int
+	// Breaker: the zone's own mass-drift breaker is open from before. Not
+	// known is as good as closed: the cluster's own fact is what fails closed.
+	Breaker Fact
 }
 
 // InFlight is one action that has begun and not ended. A replacement ends when

@@ -75,8 +75,15 @@ func (c *Change) refusedField(f *FieldChange) error {
 	case f.Mutability != InPlace && f.Mutability != InPlaceDisruptive:
 		return refuse(ReasonUnsupported, "%s of %s cannot be changed in place: it is %s", f.Path, c.Resource, f.Mutability)
 	}
-	if owner, foreign := c.Have.Fields[f.Path].Foreign[f.Have.Text()]; foreign && f.Element && f.Want.IsAbsent() {
+	if !f.Element || !f.Want.IsAbsent() {
+		return nil
+	}
+	have := c.Have.Fields[f.Path]
+	if owner, foreign := have.Foreign[f.Have.Text()]; foreign {
 		return refuse(ReasonForeign, "%q in %s of %s belongs to %s", f.Have.Text(), f.Path, c.Resource, owner)
+	}
+	if owner, claimed := have.Claimed[f.Have.Text()]; claimed {
+		return refuse(ReasonForeign, "%q in %s of %s may be that of %s: a person must look", f.Have.Text(), f.Path, c.Resource, owner)
 	}
 	return nil
 }

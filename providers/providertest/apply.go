@@ -179,6 +179,9 @@ func checkApplyGone(ctx context.Context, _ Harness, env *Environment, t *testing
 		return problems{err.Error()}
 	}
 	id := env.Remove(t)
+	if env.SeenAs != nil {
+		id = env.SeenAs(id)
+	}
 	before := env.Mutations()
 	asked := 0
 	s.each(env, func(o *providers.Owner, w *providers.Resource) {

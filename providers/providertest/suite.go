@@ -68,6 +68,10 @@ type Environment struct {
 	// Remove makes the cloud lose a resource that is wanted, behind the
 	// provider's back, and says which. Nil leaves that check out.
 	Remove func(t *testing.T) providers.ID
+	// SeenAs gives the id under which what Remove has removed was seen before,
+	// where its owner knows it by another one once it is gone. Nil leaves it the
+	// same.
+	SeenAs func(removed providers.ID) providers.ID
 	// Tampers are what Apply is to repair. A provider that is a
 	// [providers.Applier] needs at least one.
 	Tampers []Tamper

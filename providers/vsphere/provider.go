@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-io/holdfast/providers"
 )
 
-// Provider reads vCenters. It is safe for concurrent use.
+// Provider reads vCenters, changes virtual machines where [Provider.Apply] is
+// asked to, and watches them. It is safe for concurrent use.
 type Provider struct {
 	reader client.Reader
 	env    environment
@@ -21,9 +22,12 @@ type Provider struct {
 	index  indexCache
 	count  callCounter
 
-	mu    sync.Mutex
-	conns map[providers.Scope]*connection
-	creds map[string]cachedCredentials
+	mu      sync.Mutex
+	conns   map[providers.Scope]*connection
+	creds   map[string]cachedCredentials
+	started startedTasks
+	// shutdownPatience is how long a guest may take to shut down.
+	shutdownPatience time.Duration
 }
 
 // environment is what the process was started with.
@@ -70,6 +74,8 @@ func New(reader client.Reader, getenv func(string) string) *Provider {
 		secret: newSecret(),
 		conns:  map[providers.Scope]*connection{},
 		creds:  map[string]cachedCredentials{},
+
+		shutdownPatience: defaultShutdownPatience,
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/reconcilers/metrics"
 	"github.com/holdfast-io/holdfast/reconcilers/status"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
@@ -41,6 +44,8 @@ type controller struct {
 	daemon    *sweep.Daemon
 	readiness *readiness
 	clouds    map[string]providers.Provider
+
+	policyMetrics metrics.Policies
 }
 
 // newController wires everything and starts nothing.
@@ -71,6 +76,10 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 		live.Namespaces = []string{c.Namespace}
 	}
 	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
+	measured, err := d.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
 	conditions := status.New(status.Options{
 		Reader: d.manager.GetAPIReader(), Client: d.manager.GetClient(),
 		OpenAPI: openAPI.OpenAPIV3(), Events: d.manager.GetEventRecorder(v1alpha1.FieldManager),
@@ -78,7 +87,8 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	d.daemon = &sweep.Daemon{
 		Providers: d.clouds, Load: live.Load, Kinds: d.kinds,
 		Policies: func() *policies.Set { return set },
-		Sinks:    []sweep.Sink{conditions, d.readiness},
+		Sinks:    []sweep.Sink{conditions, measured, d.readiness},
+		Meter:    measured,
 		Log:      log.WithName("sweep"),
 
 		CreationGrace: c.CreationGrace.Duration, StartSpread: c.StartSpread.Duration, Concurrency: c.Concurrency,
@@ -108,13 +118,13 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "holdfast/" + buildVersion().Version
 	cfg.QPS = -1 // the server's own priority and fairness protects it
-	metrics := metricsserver.Options{BindAddress: c.MetricsBindAddress, SecureServing: c.MetricsSecure, CertDir: c.MetricsCertDir}
+	serving := metricsserver.Options{BindAddress: c.MetricsBindAddress, SecureServing: c.MetricsSecure, CertDir: c.MetricsCertDir}
 	if c.MetricsSecure {
-		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	stop := gracefulStop
 	options := manager.Options{
-		Scheme: d.kinds.Scheme(), Logger: log, Metrics: metrics,
+		Scheme: d.kinds.Scheme(), Logger: log, Metrics: serving,
 		HealthProbeBindAddress: c.HealthProbeBindAddress, PprofBindAddress: c.PprofBindAddress,
 		GracefulShutdownTimeout: &stop,
 		BaseContext:             func() context.Context { return logr.NewContext(ctx, log) },
@@ -158,6 +168,21 @@ func (d *controller) makeClouds() error {
 		d.clouds[r.Name] = p
 	}
 	return nil
+}
+
+// measure registers every series.
+func (d *controller) measure(ctx context.Context) (*metrics.Sink, error) {
+	sink := metrics.NewSink()
+	records, err := metrics.NewRemediations(ctx, d.manager.GetCache(), sink)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []prometheus.Collector{sink, records, &d.policyMetrics, metrics.NewClouds(d.clouds)} {
+		if err := ctrlmetrics.Registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return sink, nil
 }
 
 // close ends the sessions of the clouds.

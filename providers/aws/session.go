@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go/logging"
@@ -28,6 +29,7 @@ type session struct {
 	ec2             *ec2.Client
 	elb             *elasticloadbalancing.Client
 	elbv2           *elasticloadbalancingv2.Client
+	kms             *kms.Client
 }
 
 // sessionKey has the identity's digest rather than its name: the same name in
@@ -127,7 +129,9 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	if made.account, err = made.caller(ctx); err != nil {
 		return nil, fmt.Errorf("identify the caller in %s: %w", cfg.Region, err)
 	}
-	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}), demandAnswers)
+	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}))
+	made.kms = kms.NewFromConfig(cfg)
+	cfg.APIOptions = append(cfg.APIOptions, demandAnswers) // of the services that answer in XML
 	made.ec2 = ec2.NewFromConfig(cfg)
 	made.elb = elasticloadbalancing.NewFromConfig(cfg)
 	made.elbv2 = elasticloadbalancingv2.NewFromConfig(cfg)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -36,12 +35,9 @@ type Daemon struct {
 	Records Records
 	// Sinks take outcomes, in this order.
 	Sinks []Sink
-	// Triggers, if not nil, is a cache of the metadata of objects, by which
-	// changes of them are noticed: [NewTriggers] makes one. Nothing is read
-	// from it.
-	Triggers cache.Cache
-	// Kinds that Triggers watches.
-	Kinds *inventory.Kinds
+	// Triggers, if not nil, notices changes of objects. Without it they are
+	// seen by the next sweep.
+	Triggers *Triggers
 	// Meter, if not nil, is told of what no Outcome says.
 	Meter Meter
 	// Clock is the real one if it is nil.
@@ -133,14 +129,14 @@ func (d *Daemon) Start(ctx context.Context) error {
 		d.jobs.Wait()
 		d.stopped()
 	}()
-	if err := d.watchObjects(ctx); err != nil {
-		return err
+	d.jobs.Go(func() { d.publish(ctx) })
+	if d.Triggers != nil {
+		d.jobs.Go(func() { d.watchObjects(ctx) })
 	}
 	d.mu.Lock()
 	d.started = d.Clock.Now()
 	d.census.due = d.started
 	d.mu.Unlock()
-	d.jobs.Go(func() { d.publish(ctx) })
 	d.run(ctx)
 	return nil
 }

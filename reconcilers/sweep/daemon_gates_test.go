@@ -24,7 +24,7 @@ func enforcing(rule string) string {
 	return `mode: enforce
 schedule: {cron: "0 * * * *", jitter: 0s}
 rules:
-- {id: type, target: {provider: fake, kind: Instance}, paths: [/instanceType], action: patch` + rule + `}`
+- {id: type, target: {provider: fake, kind: Instance}, paths: [/instanceType], action: patch, disruptive: allowed` + rule + `}`
 }
 
 // settled makes a machine of which all facts are known, so that nothing but

@@ -17,6 +17,8 @@ const (
 	// objectDebounce lets a controller finish what it is about: changes of one
 	// object come in twos and threes.
 	objectDebounce = 500 * time.Millisecond
+	// clusterDebounce lets a Cluster come to rest before all of it is read.
+	clusterDebounce = 5 * time.Second
 	// policyDebounce lets several policies be changed together.
 	policyDebounce = 2 * time.Second
 	// gapInterval bounds sweeps that events ask for.

@@ -11,26 +11,32 @@ import (
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
 
-// groupRoles are the groups of a cluster without a bastion, in CAPA's order.
-var groupRoles = []infrav1.SecurityGroupRole{
-	infrav1.SecurityGroupAPIServerLB,
-	infrav1.SecurityGroupLB,
-	infrav1.SecurityGroupControlPlane,
-	infrav1.SecurityGroupNode,
+// groupRoles are the groups of the cluster, in CAPA's order.
+func (b *builder) groupRoles() []infrav1.SecurityGroupRole {
+	roles := []infrav1.SecurityGroupRole{
+		infrav1.SecurityGroupAPIServerLB,
+		infrav1.SecurityGroupLB,
+		infrav1.SecurityGroupControlPlane,
+		infrav1.SecurityGroupNode,
+	}
+	if b.env.AWSCluster.Spec.Bastion.Enabled {
+		roles = append(roles, infrav1.SecurityGroupBastion)
+	}
+	return roles
 }
 
 // securityGroups makes the role groups first and their rules after, for the
 // rules name the groups.
 func (b *builder) securityGroups(ctx context.Context) error {
 	vpc := &b.env.AWSCluster.Spec.NetworkSpec.VPC
-	if vpc.EmptyRoutesDefaultVPCSecurityGroup {
+	if vpc.EmptyRoutesDefaultVPCSecurityGroup && !b.brought() {
 		if err := b.emptyDefaultGroup(ctx, vpc.ID); err != nil {
 			return err
 		}
 	}
 	groups := map[infrav1.SecurityGroupRole]infrav1.SecurityGroup{}
 	b.env.AWSCluster.Status.Network.SecurityGroups = groups
-	for _, role := range groupRoles {
+	for _, role := range b.groupRoles() {
 		var extra map[string]string
 		// Only the group that load balancers of Services add rules to is the
 		// cloud controller manager's: two such groups on a node confuse it.
@@ -50,7 +56,7 @@ func (b *builder) securityGroups(ctx context.Context) error {
 		}
 		groups[role] = infrav1.SecurityGroup{ID: aws.ToString(out.GroupId), Name: name, Tags: tags}
 	}
-	for _, role := range groupRoles {
+	for _, role := range b.groupRoles() {
 		g := groups[role]
 		g.IngressRules = explode(b.ingress(role))
 		if len(g.IngressRules) == 0 {
@@ -107,21 +113,45 @@ func (b *builder) ingress(role infrav1.SecurityGroupRole) []infrav1.IngressRule 
 			tcp("Kubernetes API", infrav1.DefaultAPIServerPort, b.groups(infrav1.SecurityGroupAPIServerLB, infrav1.SecurityGroupControlPlane, infrav1.SecurityGroupNode)),
 			tcp("etcd", 2379, b.groups(infrav1.SecurityGroupControlPlane)),
 			tcp("etcd peer", 2380, b.groups(infrav1.SecurityGroupControlPlane)))
+		rules = append(rules, b.fromBastion()...)
 		return append(rules, b.resolved(spec.NetworkSpec.AdditionalControlPlaneIngressRules)...)
 	case infrav1.SecurityGroupNode:
 		nodePorts := infrav1.IngressRule{
 			Description: "Node Port Services", Protocol: infrav1.SecurityGroupProtocolTCP, FromPort: 30000, ToPort: 32767,
 			CidrBlocks: []string{anyIPv4},
 		}
-		if blocks := spec.NetworkSpec.NodePortIngressRuleCidrBlocks; len(blocks) > 0 {
+		if blocks := spec.NetworkSpec.NodePortIngressRuleCidrBlocks.IPv4CidrBlocks(); len(blocks) > 0 {
 			nodePorts.CidrBlocks = blocks
+		}
+		if spec.NetworkSpec.VPC.IsIPv6Enabled() {
+			nodePorts.IPv6CidrBlocks = []string{anyIPv6}
+			if blocks := spec.NetworkSpec.NodePortIngressRuleCidrBlocks.IPv6CidrBlocks(); len(blocks) > 0 {
+				nodePorts.IPv6CidrBlocks = blocks
+			}
 		}
 		rules := append(b.cniIngress(), nodePorts,
 			tcp("Kubelet API", 10250, b.groups(infrav1.SecurityGroupControlPlane, infrav1.SecurityGroupNode)))
+		rules = append(rules, b.fromBastion()...)
 		return append(rules, b.resolved(spec.NetworkSpec.AdditionalNodeIngressRules)...)
+	case infrav1.SecurityGroupBastion:
+		ssh := infrav1.IngressRule{
+			Description: "SSH", Protocol: infrav1.SecurityGroupProtocolTCP, FromPort: 22, ToPort: 22,
+			CidrBlocks: spec.Bastion.AllowedCIDRBlocks.IPv4CidrBlocks(),
+		}
+		if spec.NetworkSpec.VPC.IsIPv6Enabled() {
+			ssh.IPv6CidrBlocks = spec.Bastion.AllowedCIDRBlocks.IPv6CidrBlocks()
+		}
+		return []infrav1.IngressRule{ssh}
 	default:
 		return nil
 	}
+}
+
+func (b *builder) fromBastion() []infrav1.IngressRule {
+	if !b.env.AWSCluster.Spec.Bastion.Enabled {
+		return nil
+	}
+	return []infrav1.IngressRule{tcp("SSH", 22, b.groups(infrav1.SecurityGroupBastion))}
 }
 
 // apiServerLBIngress lets kubelets in by their NAT gateways' addresses (or by
@@ -134,14 +164,24 @@ func (b *builder) apiServerLBIngress() []infrav1.IngressRule {
 	}
 	world := kubelets
 	world.CidrBlocks = []string{anyIPv4}
+	vpc := &spec.NetworkSpec.VPC
+	if vpc.IsIPv6Enabled() {
+		world.IPv6CidrBlocks = []string{anyIPv6}
+	}
 	if infrav1.ELBSchemeInternal.Equals(spec.ControlPlaneLoadBalancer.Scheme) {
-		kubelets.CidrBlocks = []string{spec.NetworkSpec.VPC.CidrBlock}
+		kubelets.CidrBlocks = []string{vpc.CidrBlock}
+		if vpc.IsIPv6Enabled() {
+			kubelets.IPv6CidrBlocks = []string{vpc.IPv6.CidrBlock}
+		}
 	} else {
 		for _, ip := range b.env.AWSCluster.Status.Network.NatGatewaysIPs {
 			kubelets.CidrBlocks = append(kubelets.CidrBlocks, ip+"/32")
 		}
 	}
-	custom := b.resolved(spec.ControlPlaneLoadBalancer.IngressRules)
+	var custom []infrav1.IngressRule
+	for _, lb := range b.loadBalancers() {
+		custom = append(custom, b.resolved(lb.IngressRules)...)
+	}
 	if len(custom) == 0 {
 		custom = []infrav1.IngressRule{world}
 	}
@@ -151,27 +191,38 @@ func (b *builder) apiServerLBIngress() []infrav1.IngressRule {
 	return append([]infrav1.IngressRule{kubelets}, custom...)
 }
 
-// lbIngress opens the API server's port to a network load balancer. CAPA sets
-// it once and then leaves the group to the cloud controller manager.
+// lbIngress opens the API server's port to the first network load balancer,
+// and further listeners' to each. CAPA sets it once and then leaves the group
+// to the cloud controller manager.
 func (b *builder) lbIngress() []infrav1.IngressRule {
-	spec := &b.env.AWSCluster.Spec
-	lb := spec.ControlPlaneLoadBalancer
-	if lb.LoadBalancerType != infrav1.LoadBalancerTypeNLB {
-		return nil
-	}
-	from := []string{spec.NetworkSpec.VPC.CidrBlock}
-	if lb.PreserveClientIP {
-		from = []string{anyIPv4}
-	}
-	rules := []infrav1.IngressRule{{
-		Description: "Allow NLB traffic to the control plane instances.",
-		Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: b.port(), ToPort: b.port(), CidrBlocks: from,
-	}}
-	for _, l := range lb.AdditionalListeners {
-		rules = append(rules, infrav1.IngressRule{
-			Description: fmt.Sprintf("Allow NLB traffic to the control plane instances on port %d.", l.Port),
-			Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: l.Port, ToPort: l.Port, CidrBlocks: from,
-		})
+	vpc := &b.env.AWSCluster.Spec.NetworkSpec.VPC
+	var rules []infrav1.IngressRule
+	for _, lb := range b.loadBalancers() {
+		if lb.LoadBalancerType != infrav1.LoadBalancerTypeNLB {
+			continue
+		}
+		from, from6 := []string{vpc.CidrBlock}, []string(nil)
+		if vpc.IsIPv6Enabled() {
+			from6 = []string{vpc.IPv6.CidrBlock}
+		}
+		if lb.PreserveClientIP {
+			from = []string{anyIPv4}
+			if vpc.IsIPv6Enabled() {
+				from6 = []string{anyIPv6}
+			}
+		}
+		if len(rules) == 0 {
+			rules = append(rules, infrav1.IngressRule{
+				Description: "Allow NLB traffic to the control plane instances.",
+				Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: b.port(), ToPort: b.port(), CidrBlocks: from, IPv6CidrBlocks: from6,
+			})
+		}
+		for _, l := range lb.AdditionalListeners {
+			rules = append(rules, infrav1.IngressRule{
+				Description: fmt.Sprintf("Allow NLB traffic to the control plane instances on port %d.", l.Port),
+				Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: l.Port, ToPort: l.Port, CidrBlocks: from, IPv6CidrBlocks: from6,
+			})
+		}
 	}
 	return rules
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -396,4 +395,11 @@ func condition(m *clusterv1.Machine, kind string, holds bool, reason string) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
 }
 
-func uidOf(o client.Object) types.UID { return o.GetUID() }
+func nothing(*providers.Resource) {}
+
+func (w *world) get(name string, o client.Object) {
+	w.t.Helper()
+	if err := w.api.Get(w.ctx(), client.ObjectKey{Namespace: w.ns, Name: name}, o); err != nil {
+		w.t.Fatal(err)
+	}
+}

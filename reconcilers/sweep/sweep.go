@@ -208,36 +208,45 @@ func readingsOf(units []*unit) []*Reading {
 
 func scopeKey(s providers.Scope) string { return s.String() + "\x00" + s.Identity }
 
-// compare runs desired state and detector over each reading, and confirms what
-// seems to be gone.
+// compare runs desired state and detector over each reading, sets apart what
+// is claimed twice, and confirms what seems to be gone.
 func (s *Sweeper) compare(ctx context.Context, readings []*Reading) {
-	var g errgroup.Group
-	g.SetLimit(scopeConcurrency)
-	for _, r := range readings {
-		if r.err != nil {
-			continue
+	opt := detector.Options{Now: s.Now(), CreationGrace: s.CreationGrace}
+	each := func(do func(*Reading)) {
+		var g errgroup.Group
+		g.SetLimit(scopeConcurrency)
+		for _, r := range readings {
+			if r.err == nil {
+				g.Go(func() error { do(r); return nil })
+			}
 		}
-		g.Go(func() error {
-			s.say("Comparing %s", r.Scope)
-			s.compareReading(ctx, r)
-			return nil
-		})
+		_ = g.Wait()
 	}
-	_ = g.Wait()
+	each(func(r *Reading) {
+		s.say("Comparing %s", r.Scope)
+		for _, u := range r.units {
+			r.owners = append(r.owners, u.owners...)
+		}
+		r.results = s.compareOwners(r.owners, r.Snapshot, r.moved(), opt)
+	})
+	s.claims(readings, opt)
+	each(func(r *Reading) { s.settle(ctx, r, opt) })
 }
 
-func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
-	p := s.Providers[r.Scope.Provider]
-	opt := detector.Options{Now: s.Now(), CreationGrace: s.CreationGrace}
-	for _, u := range r.units {
-		r.owners = append(r.owners, u.owners...)
-	}
-	moved := r.moved()
-	r.results = make([]detector.Result, len(r.owners))
-	inParallel(len(r.owners), func(i int) {
-		r.results[i] = compareOwner(p, &r.owners[i].Owner, r.Snapshot, moved, opt)
+// compareOwners compares each owner with a snapshot of its place.
+func (s *Sweeper) compareOwners(owners []*inventory.Owner, snap *providers.Snapshot, moved map[*clusterv1.Cluster]string, opt detector.Options) []detector.Result {
+	p := s.Providers[snap.Scope.Provider]
+	results := make([]detector.Result, len(owners))
+	inParallel(len(owners), func(i int) {
+		results[i] = compareOwner(p, &owners[i].Owner, snap, moved, opt)
 	})
-	r.results = detector.DoubleClaims(r.results, r.Snapshot)
+	return results
+}
+
+// settle doubts what is too bad to be true, confirms the other absences, and
+// looks for what nobody wants.
+func (s *Sweeper) settle(ctx context.Context, r *Reading, opt detector.Options) {
+	p := s.Providers[r.Scope.Provider]
 	r.doubt(r.results)
 	if ids := detector.Unconfirmed(r.results...); len(ids) > 0 {
 		s.say("Confirming %d absences in %s", len(ids), r.Scope)

@@ -65,7 +65,7 @@ func (d *Daemon) sweep(ctx context.Context, s *site, why string) (*delivery, err
 		return nil, err
 	}
 	r.unseen = d.unseen(inv, units, r)
-	sw.compareReading(ctx, r)
+	sw.compare(ctx, []*Reading{r})
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ func StartVCenter(ctx context.Context) (_ *VCenter, err error) {
 	if err := v.connect(ctx); err != nil {
 		return nil, err
 	}
+	m.Service.Context.Map.AddHandler(newGuests())
 	if err := v.furnish(ctx); err != nil {
 		return nil, fmt.Errorf("furnish simulator: %w", err)
 	}

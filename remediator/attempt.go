@@ -269,7 +269,7 @@ func verifyPatch(s *v1alpha1.RemediationStatus, r *v1alpha1.Remediation, v Verdi
 // HistoryOf is what the policies are to know of a record.
 func HistoryOf(r *v1alpha1.Remediation) policies.History {
 	h := policies.History{Attempts: AttemptsOf(r), ApprovedBy: ApprovedBy(r)}
-	if p := r.Status.Phase; p == v1alpha1.PhaseSucceeded || p == v1alpha1.PhaseCancelled {
+	if r.Status.Phase == v1alpha1.PhaseSucceeded || r.Status.Phase == v1alpha1.PhaseCancelled && r.Status.Reason != ReasonDenied {
 		h.ApprovedBy = "" // it was for what has ended: the same drift again is asked about again
 	}
 	if r.Spec.FirstSeen != nil {
@@ -280,6 +280,14 @@ func HistoryOf(r *v1alpha1.Remediation) policies.History {
 		if h.Latched == "" {
 			h.Latched = "latched"
 		}
+	}
+	for _, b := range pauses(r, r.Status.Attempts, time.Time{}) {
+		if b.Until.After(h.HeldUntil) {
+			h.Held, h.HeldUntil = b.By+": "+b.Detail, b.Until.Time
+		}
+	}
+	if denied(r) {
+		h.Held, h.HeldUntil = deniedBy(r), time.Time{}
 	}
 	return h
 }

@@ -215,6 +215,9 @@ func end(s *v1alpha1.RemediationStatus, phase v1alpha1.RemediationPhase, reason,
 func blocksOf(blocked []policies.Block) []v1alpha1.GateBlock {
 	out := make([]v1alpha1.GateBlock, 0, len(blocked))
 	for _, b := range blocked {
+		if b.By == policies.GateHeld {
+			continue // that is what the record itself says
+		}
 		g := v1alpha1.GateBlock{By: b.By, Detail: Line(b.Detail, maxMessage)}
 		if !b.Until.IsZero() {
 			at := stamp(b.Until)

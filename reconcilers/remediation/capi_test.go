@@ -174,6 +174,7 @@ func (s *standIn) deployment() {
 	if err := s.api.Get(s.ctx(), client.ObjectKey{Namespace: s.ns, Name: "a-1"}, ms); err != nil {
 		s.t.Fatal(err)
 	}
+	s.topology(md)
 	all, ready := s.count("a-1-")
 	if *ms.Spec.Replicas != *md.Spec.Replicas {
 		s.update(ms, func() { ms.Spec.Replicas = md.Spec.Replicas })
@@ -186,6 +187,20 @@ func (s *standIn) deployment() {
 		md.Status.ObservedGeneration = md.Generation
 		md.Status.Replicas, md.Status.UpToDateReplicas, md.Status.ReadyReplicas = &n, &n, &r
 	})
+}
+
+// topology sets a MachineDeployment's replicas to what its Cluster says.
+func (s *standIn) topology(md *clusterv1.MachineDeployment) {
+	if _, owned := md.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned {
+		return
+	}
+	c := &clusterv1.Cluster{}
+	s.get("eu", c)
+	for _, t := range c.Spec.Topology.Workers.MachineDeployments {
+		if t.Name == md.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] && *t.Replicas != *md.Spec.Replicas {
+			s.update(md, func() { md.Spec.Replicas = t.Replicas })
+		}
+	}
 }
 
 // count gives the machines of a set that stay, and those of them that are

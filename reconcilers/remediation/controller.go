@@ -191,16 +191,6 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (*v1alph
 	return r, nil
 }
 
-func (c *Controller) fenced(ctx context.Context) error {
-	if c.Fence == nil {
-		return nil
-	}
-	if err := c.Fence(ctx); err != nil {
-		return fmt.Errorf("this process may not act: %w", err)
-	}
-	return nil
-}
-
 // fresh reads a record's owner, or another of its cluster.
 func (c *Controller) fresh(ctx context.Context, r *v1alpha1.Remediation, owner providers.OwnerRef) (remediator.Read, error) {
 	began := c.Now()

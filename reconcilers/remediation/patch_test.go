@@ -200,7 +200,7 @@ func TestFence(t *testing.T) {
 // TestCancelled: drift that goes by itself needs nothing.
 func TestCancelled(t *testing.T) {
 	w := newWorld(t, `  safety: {maxDriftRatio: 100%, minHealthy: 50%}
-  windows: [{kind: deny, cron: "0 0 * * *", duration: 24h}]
+  windows: [{kind: deny, cron: "0 0 * * *", duration: 20h}]
   rules: [{id: tags, target: {kind: Instance}, paths: [/tags], action: patch, grace: {for: 0s}}]
 `)
 	w.tamper("a-1-m1", "/tags/team", "red")

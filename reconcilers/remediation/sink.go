@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
@@ -29,11 +30,9 @@ func (s *Store) Consume(ctx context.Context, o *sweep.Outcome) error {
 	if len(records) == 0 && !slices.ContainsFunc(o.Result.Decisions, func(d policies.Decision) bool { return remediator.Acting(&d) }) {
 		return nil
 	}
-	fenced := *s
-	fenced.Client = &fencedClient{Client: s.Client, fence: s.Fence}
 	var errs []error
 	for _, c := range o.Inventory.Clusters {
-		errs = append(errs, fenced.consume(ctx, o, c, records)...)
+		errs = append(errs, s.consume(ctx, o, c, records)...)
 	}
 	return errors.Join(errs...)
 }
@@ -92,7 +91,7 @@ func (s *Store) judge(ctx context.Context, r *v1alpha1.Remediation, v remediator
 func (s *Store) refresh(ctx context.Context, r *v1alpha1.Remediation, v remediator.Verdict, sub subjects, anew bool) error {
 	was, now := r.Spec, sub.spec(v.Decision, v.ChangedBy)
 	now.RetriedAt, now.PriorAttempts = was.RetriedAt, was.PriorAttempts
-	if !anew || remediator.Retried(r) {
+	if !anew || remediator.Retried(r) || r.Status.Reason == remediator.ReasonDenied {
 		now.Approved, now.ApprovedBy = was.Approved, was.ApprovedBy
 		now.Plan, now.ChangedBy, now.FirstSeen, now.Resource.Name = was.Plan, was.ChangedBy, was.FirstSeen, was.Resource.Name
 		if now.Scope.Account == "" {
@@ -105,6 +104,9 @@ func (s *Store) refresh(ctx context.Context, r *v1alpha1.Remediation, v remediat
 	if r.Status.Phase.Ended() && !anew || equality.Semantic.DeepEqual(was, now) {
 		return nil
 	}
+	if err := s.fenced(ctx); err != nil {
+		return err
+	}
 	next := r.DeepCopy()
 	next.Spec = now
 	if err := s.Client.Update(ctx, next, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
@@ -113,6 +115,8 @@ func (s *Store) refresh(ctx context.Context, r *v1alpha1.Remediation, v remediat
 	*r = *next
 	return nil
 }
+
+var coreVersion = clusterv1.GroupVersion.String()
 
 func resourceOf(d *policies.Decision) providers.ID {
 	return providers.ID{Kind: d.Finding.Resource.Kind, Name: d.Finding.Resource.ID}

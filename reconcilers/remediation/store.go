@@ -33,7 +33,7 @@ type Store struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Fence, if not nil, says with an error that this process may not write any
-	// more: another one leads. It is asked before records are written.
+	// more: another one leads. It is asked before each write.
 	Fence func(context.Context) error
 	// Told, if not nil, is called after a phase was stored that differs from
 	// the one before. It must not block or change the record.
@@ -114,6 +114,9 @@ func (s *Store) write(ctx context.Context, r *v1alpha1.Remediation, status v1alp
 		return nil
 	}
 	from := r.Status.Phase
+	if err := s.fenced(ctx); err != nil {
+		return err
+	}
 	next := r.DeepCopy()
 	next.Status = status
 	if err := s.Client.Status().Update(ctx, next, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
@@ -122,6 +125,17 @@ func (s *Store) write(ctx context.Context, r *v1alpha1.Remediation, status v1alp
 	*r = *next
 	if from != r.Status.Phase && s.Told != nil {
 		s.Told(ctx, from, r.DeepCopy())
+	}
+	return nil
+}
+
+// fenced says with an error that this process may not write any more.
+func (s *Store) fenced(ctx context.Context) error {
+	if s.Fence == nil {
+		return nil
+	}
+	if err := s.Fence(ctx); err != nil {
+		return fmt.Errorf("this process may not write: %w", err)
 	}
 	return nil
 }
@@ -147,6 +161,9 @@ func (s *Store) create(ctx context.Context, d *policies.Decision, sub subjects, 
 	}}
 	r.Spec = sub.spec(d, changedBy)
 	r.Spec.PriorAttempts = prior(r, records)
+	if err := s.fenced(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.Client.Create(ctx, r, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return nil, fmt.Errorf("create Remediation %s: %w", r.Name, err)
 	}

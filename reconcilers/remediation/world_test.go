@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -43,9 +42,10 @@ type world struct {
 	capi  standIn
 	set   *policies.Set
 	kinds *inventory.Kinds
-	// workers and members are how many machines there are.
-	proc *process
-	told []string
+	proc  *process
+	// touched are the machines that a sweep reads: the others are well.
+	touched map[string]bool
+	told    []string
 }
 
 var start = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -65,7 +65,7 @@ const policyBase = `  safety: {maxDriftRatio: 100%, minHealthy: 50%, controlPlan
 func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
 	cfg := controlPlane(t)
-	w := &world{t: t, clock: clocktesting.NewFakeClock(start)}
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), touched: map[string]bool{}}
 	w.ns = strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "").Replace(t.Name()))
 	if len(w.ns) > 50 {
 		w.ns = w.ns[:30] + fmt.Sprintf("-%x", hash(w.ns))
@@ -219,11 +219,14 @@ func (w *world) process(dieAfter int) *process {
 	return p
 }
 
-// outcome reads every machine's owner as a sweep does, and has records made.
+// sweep reads each touched machine's owner as a sweep does, and has records made.
 func (p *process) sweep() error {
 	for _, m := range p.world.owners() {
 		if p.dead {
 			return errKilled
+		}
+		if !p.world.touched[m.Name] {
+			continue
 		}
 		o, err := p.daemon.Fresh(p.world.ctx(), p.world.cluster(), m)
 		if err != nil {
@@ -354,6 +357,7 @@ func idOf(machine string) providers.ID {
 // tamper changes a field of a machine's instance.
 func (w *world) tamper(machine, path, value string) {
 	w.t.Helper()
+	w.touched[machine] = true
 	if !w.cloud.Alter(idOf(machine), func(r *providers.Resource) {
 		if value == "" {
 			delete(r.Fields, path)
@@ -391,4 +395,11 @@ func condition(m *clusterv1.Machine, kind string, holds bool, reason string) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
 }
 
-func uidOf(o client.Object) types.UID { return o.GetUID() }
+func nothing(*providers.Resource) {}
+
+func (w *world) get(name string, o client.Object) {
+	w.t.Helper()
+	if err := w.api.Get(w.ctx(), client.ObjectKey{Namespace: w.ns, Name: name}, o); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,7 +42,7 @@ func TestAWSApply(t *testing.T) {
 				continue
 			}
 			t.Run(tamper.Name, func(t *testing.T) {
-				c := newAWSApplyCase(t, &variant)
+				c := newAWSApplyCase(t, &variant, &ec2sim.Delays{})
 				damage, err := tamper.Do(t.Context(), c.env)
 				if err != nil {
 					t.Fatal(err)
@@ -71,9 +72,9 @@ type awsApplyCase struct {
 	env    *awscluster.Environment
 }
 
-func newAWSApplyCase(t *testing.T, variant *awscluster.Variant) *awsApplyCase {
+func newAWSApplyCase(t *testing.T, variant *awscluster.Variant, delays *ec2sim.Delays) *awsApplyCase {
 	t.Helper()
-	server, image, clock := newClockedEC2Sim(t, &ec2sim.Delays{})
+	server, image, clock := newClockedEC2Sim(t, delays)
 	m, err := awscluster.Load(awsexamples.Files, variant.Manifest)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func newAWSApplyCase(t *testing.T, variant *awscluster.Variant) *awsApplyCase {
 // load reads the objects as they are now.
 func (c *awsApplyCase) load(t *testing.T) (*aws.Provider, []*providers.Owner) {
 	t.Helper()
-	return loadAWS(t, c.env, aws.WithClock(newHurriedClock()))
+	return loadAWS(t, c.env, aws.WithClock(newHurriedClock()), aws.WithBackoff(func(int) time.Duration { return 0 }))
 }
 
 func (c *awsApplyCase) scan(t *testing.T) []detector.Finding {

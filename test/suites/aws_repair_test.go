@@ -2,7 +2,10 @@ package suites_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -187,6 +190,25 @@ func awsNotTamperedOnMoto(manifest string) map[string]string {
 	out["Instance/securityGroups"] = motoHidesENI
 	for _, path := range []string{"rootVolume/iops", "rootVolume/throughput", "nonRootVolumes/DEVICE/type", "nonRootVolumes/DEVICE/iops", "nonRootVolumes/DEVICE/throughput"} {
 		out["Instance/"+path] = motoNoPlay
+	}
+	return out
+}
+
+// documentedActions gives all actions of a documented IAM policy.
+func documentedActions(t *testing.T, name string) (out []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct {
+		Statement []struct{ Action []string }
+	}
+	if err := json.Unmarshal(data, &policy); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range policy.Statement {
+		out = append(out, s.Action...)
 	}
 	return out
 }

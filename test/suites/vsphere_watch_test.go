@@ -133,7 +133,9 @@ func TestVSphereWatch(t *testing.T) {
 			damage := do(t, e, tt.tamper)
 			name := strings.TrimPrefix(damage.Findings[0].Owner, "VSphereMachine/")
 			id := idOf(t, e, name)
-			got := w.until(t, tt.tamper, func(e providers.Event) bool { return about(id)(e) && e.By == tt.by && strings.Contains(e.What, tt.what) })
+			got := w.until(t, tt.tamper, func(e providers.Event) bool {
+				return about(id)(e) && e.By == tt.by && strings.Contains(e.What, tt.what)
+			})
 			if got.At.IsZero() || got.Gap || got.Own {
 				t.Errorf("event %+v", got)
 			}

@@ -26,13 +26,13 @@ var catalogInstance = []providers.CatalogRow{
 	instanceRow("/rootVolume/iops", "AWSMachine spec.rootVolume.iops", inPlace, "number, for types whose IOPS can be set", "EC2 API: CreateVolume, Iops"),
 	instanceRow("/rootVolume/throughput", "AWSMachine spec.rootVolume.throughput", inPlace, "MiB/s, for gp3", "EC2 API: CreateVolume, Throughput"),
 	instanceRow("/rootVolume/encrypted", "AWSMachine spec.rootVolume.encrypted or encryptionKey", immutable, "only where wanted: encryption by default overrides false", "EC2 API: CreateVolume, Encrypted"),
-	instanceRow("/rootVolume/kmsKeyId", "AWSMachine spec.rootVolume.encryptionKey", immutable, "key id, without the ARN before it", "EC2 API: CreateVolume, KmsKeyId"),
+	instanceRow("/rootVolume/kmsKeyId", "AWSMachine spec.rootVolume.encryptionKey", immutable, "key id, without the ARN before it; of an alias, the key that it points at now", "EC2 API: CreateVolume, KmsKeyId"),
 	instanceRow("/nonRootVolumes/DEVICE/size", "AWSMachine spec.nonRootVolumes[].size", inPlace, "GiB, by device name; volumes that are not listed are foreign", "EC2 API: ModifyVolume"),
 	instanceRow("/nonRootVolumes/DEVICE/type", "AWSMachine spec.nonRootVolumes[].type", inPlace, "exactly", "EC2 API: ModifyVolume"),
 	instanceRow("/nonRootVolumes/DEVICE/iops", "AWSMachine spec.nonRootVolumes[].iops", inPlace, "number, for types whose IOPS can be set", "EC2 API: CreateVolume, Iops"),
 	instanceRow("/nonRootVolumes/DEVICE/throughput", "AWSMachine spec.nonRootVolumes[].throughput", inPlace, "MiB/s, for gp3", "EC2 API: CreateVolume, Throughput"),
 	instanceRow("/nonRootVolumes/DEVICE/encrypted", "AWSMachine spec.nonRootVolumes[].encrypted or encryptionKey", immutable, "only where wanted", "EC2 API: CreateVolume, Encrypted"),
-	instanceRow("/nonRootVolumes/DEVICE/kmsKeyId", "AWSMachine spec.nonRootVolumes[].encryptionKey", immutable, "key id, without the ARN before it", "EC2 API: CreateVolume, KmsKeyId"),
+	instanceRow("/nonRootVolumes/DEVICE/kmsKeyId", "AWSMachine spec.nonRootVolumes[].encryptionKey", immutable, "key id, without the ARN before it; of an alias, the key that it points at now", "EC2 API: CreateVolume, KmsKeyId"),
 	instanceRow("/keyName", "AWSMachine spec.sshKeyName", immutable, "exactly; the cluster's default is not held against machines", "EC2 API: RunInstances, KeyName"),
 	instanceRow("/spot", "AWSMachine spec.marketType, spec.spotMarketOptions", immutable, "whether the instance is a spot instance", "EC2 API: Instance, InstanceLifecycle"),
 	instanceRow("/tenancy", "AWSMachine spec.tenancy; host where a dedicated host is named", immutable, "exactly", "EC2 API: Placement"),
@@ -52,7 +52,7 @@ var (
 
 	// catalogAttached are the fields of what a machine's spec attaches.
 	catalogAttached = []providers.CatalogRow{
-		interfaceRow("/state", "AWSMachine spec.networkInterfaces", disruptive, compareExists, "EC2 API: DescribeNetworkInterfaces"),
+		interfaceRow("/state", "AWSMachine spec.networkInterfaces", immutable, compareExists, "EC2 API: DescribeNetworkInterfaces"),
 		interfaceRow("/instanceId", "AWSMachine spec.networkInterfaces", disruptive, "exactly", "EC2 API: AttachNetworkInterface"),
 		interfaceRow("/deviceIndex", "AWSMachine spec.networkInterfaces, the place in the list", disruptive, "number", "EC2 API: AttachNetworkInterface"),
 	}

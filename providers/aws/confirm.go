@@ -18,8 +18,11 @@ const confirmBatch = 100
 
 // Confirm implements [providers.Provider]. A resource is absent when AWS, asked
 // for its very id, says that it does not exist or leaves it out of a complete
-// answer. Any other failure leaves it unconfirmed. The resources have the
-// fields of their own read, without those that Observe joins from others.
+// answer. Any other failure leaves it unconfirmed.
+//
+// The resources have all that Observe joins from other reads, because repairs
+// are decided by them. Where such a read fails, its fields stay open: they are
+// neither there nor closed, so that nothing is concluded from them.
 func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []providers.ID) (*providers.Confirmation, error) {
 	out := &providers.Confirmation{Resources: map[providers.ID]*providers.Resource{}, Unconfirmed: map[providers.ID]error{}}
 	if len(ids) == 0 {
@@ -29,8 +32,11 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 	if err != nil {
 		return nil, fmt.Errorf("confirm resources in %s: %w", scope, err)
 	}
-	r := reader{session: s, converter: newConverter()}
-	kinds := r.lookups()
+	o := &observation{
+		reader: reader{session: s, converter: newConverter()}, scope: scope,
+		interest: p.interestIn(scope), coverage: map[string]error{},
+	}
+	kinds := o.lookups()
 	var queries []*query
 	for kind, names := range byLookup(ids) {
 		lookup, ok := kinds[kind]
@@ -49,8 +55,13 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 		g.Go(func() error { q.run(ctx); return nil })
 	}
 	_ = g.Wait() // failures are in the queries
+	found := map[string][]*providers.Resource{}
 	for _, q := range queries {
-		for _, r := range q.found {
+		found[q.kind] = append(found[q.kind], q.found...)
+	}
+	o.complete(ctx, found)
+	for _, q := range queries {
+		for _, r := range found[q.kind] {
 			out.Resources[r.ID] = r
 		}
 		for name, err := range q.failed {
@@ -91,7 +102,8 @@ type lookupFunc func(ctx context.Context, only *choice) ([]*providers.Resource, 
 // errNoFilter says that a kind cannot be asked for by filter.
 var errNoFilter = errors.New("ids of this form cannot be asked for")
 
-func (r reader) lookups() map[string]lookupFunc {
+func (o *observation) lookups() map[string]lookupFunc {
+	r := o.reader
 	unfiltered := func(read lookupFunc) lookupFunc {
 		return func(ctx context.Context, only *choice) ([]*providers.Resource, error) {
 			if only.byFilter {
@@ -103,6 +115,9 @@ func (r reader) lookups() map[string]lookupFunc {
 	return map[string]lookupFunc{
 		providers.KindInstance: func(ctx context.Context, only *choice) ([]*providers.Resource, error) {
 			seen, err := r.instances(ctx, only)
+			if err == nil {
+				o.seenInstances = append(o.seenInstances, seen...)
+			}
 			out := make([]*providers.Resource, len(seen))
 			for i := range seen {
 				out[i] = seen[i].Resource

@@ -35,13 +35,13 @@ func (c converter) vpc(in *ec2types.Vpc) *providers.Resource {
 	var blocks []string
 	for i := range in.CidrBlockAssociationSet {
 		a := &in.CidrBlockAssociationSet[i]
-		if a.CidrBlockState == nil || a.CidrBlockState.State == ec2types.VpcCidrBlockStateCodeAssociated || a.CidrBlockState.State == ec2types.VpcCidrBlockStateCodeAssociating {
+		if a.CidrBlockState == nil || holds(string(a.CidrBlockState.State)) {
 			blocks = append(blocks, canonicalCIDR(deref(a.CidrBlock)))
 		}
 	}
 	for i := range in.Ipv6CidrBlockAssociationSet {
 		a := &in.Ipv6CidrBlockAssociationSet[i]
-		if deref(a.Ipv6CidrBlock) != "" && (a.Ipv6CidrBlockState == nil || a.Ipv6CidrBlockState.State == ec2types.VpcCidrBlockStateCodeAssociated || a.Ipv6CidrBlockState.State == ec2types.VpcCidrBlockStateCodeAssociating) {
+		if deref(a.Ipv6CidrBlock) != "" && (a.Ipv6CidrBlockState == nil || holds(string(a.Ipv6CidrBlockState.State))) {
 			blocks = append(blocks, canonicalCIDR(*a.Ipv6CidrBlock))
 		}
 	}
@@ -50,6 +50,19 @@ func (c converter) vpc(in *ec2types.Vpc) *providers.Resource {
 	}
 	c.set(r, "/cidrBlocks", blocks)
 	return r
+}
+
+// holds reports whether a block in this state of its association is there: a
+// state that nobody knows yet is not absence (EC2, VpcCidrBlockState and
+// SubnetCidrBlockState).
+func holds(state string) bool {
+	switch ec2types.SubnetCidrBlockStateCode(state) {
+	case ec2types.SubnetCidrBlockStateCodeDisassociating, ec2types.SubnetCidrBlockStateCodeDisassociated,
+		ec2types.SubnetCidrBlockStateCodeFailing, ec2types.SubnetCidrBlockStateCodeFailed:
+		return false
+	default:
+		return true
+	}
 }
 
 // subnet converts one subnet (EC2, Subnet). Its route table and network ACL
@@ -62,7 +75,7 @@ func (c converter) subnet(in *ec2types.Subnet) *providers.Resource {
 	c.cidr(r, "/cidrBlock", in.CidrBlock)
 	for i := range in.Ipv6CidrBlockAssociationSet {
 		a := &in.Ipv6CidrBlockAssociationSet[i]
-		if a.Ipv6CidrBlockState == nil || a.Ipv6CidrBlockState.State == ec2types.SubnetCidrBlockStateCodeAssociated {
+		if a.Ipv6CidrBlockState == nil || holds(string(a.Ipv6CidrBlockState.State)) {
 			c.cidr(r, "/ipv6CidrBlock", a.Ipv6CidrBlock)
 			break
 		}
@@ -172,7 +185,7 @@ func route(in *ec2types.Route) (destination, target string) {
 		}
 	}
 	if in.State == ec2types.RouteStateBlackhole {
-		target = strings.TrimSpace("blackhole " + target)
+		target = strings.TrimSpace(blackhole + target)
 	}
 	return destination, target
 }

@@ -147,3 +147,19 @@ func TestC29SeenNetworkACL(t *testing.T) {
 		t.Error("the subnet does not have its network ACL")
 	}
 }
+
+// A block is there until EC2 says that it is not: a state that nobody knows is
+// no absence, and one that is on its way out is.
+func TestSubnetBlockStates(t *testing.T) {
+	for state, there := range map[ec2types.SubnetCidrBlockStateCode]bool{
+		"associated": true, "associating": true, "": true, "something-new": true,
+		"disassociating": false, "disassociated": false, "failing": false, "failed": false,
+	} {
+		r := newConverter().subnet(&ec2types.Subnet{SubnetId: ptr("subnet-1"), Ipv6CidrBlockAssociationSet: []ec2types.SubnetIpv6CidrBlockAssociation{
+			{Ipv6CidrBlock: ptr("2001:db8::/64"), Ipv6CidrBlockState: &ec2types.SubnetCidrBlockState{State: state}},
+		}})
+		if _, got := r.Fields["/ipv6CidrBlock"]; got != there {
+			t.Errorf("state %q: the block is there: %v, want %v", state, got, there)
+		}
+	}
+}

@@ -88,6 +88,33 @@ func TestKeyAlias(t *testing.T) {
 	if got := reasons(all, providers.KindVolume); len(got) != 1 || !strings.Contains(got[0], "alias/disks") {
 		t.Errorf("reasons %q", got)
 	}
+	for name, tt := range map[string]struct {
+		key      string
+		coverage error
+		aliases  []*providers.Resource
+		want     any
+		why      string
+	}{
+		"resolved":           {key: "alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/other", pathKeyID, "k-2"), seenResource(kindKeyAlias, "alias/disks", pathKeyID, "k-1")}, want: "k-1"},
+		"resolved, by ARN":   {key: "arn:aws:kms:eu-central-1:111122223333:alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/disks", pathKeyID, "k-1")}, want: "k-1"},
+		"of another account": {key: "arn:aws:kms:eu-central-1:999999999999:alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/disks", pathKeyID, "k-1")}, why: "account 999999999999"},
+		"of another region":  {key: "arn:aws:kms:us-east-1:111122223333:alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/disks", pathKeyID, "k-1")}, why: "us-east-1"},
+		"not there":          {key: "alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/other", pathKeyID, "k-2")}, why: "points at no key"},
+		"of no key":          {key: "alias/disks", aliases: []*providers.Resource{seenResource(kindKeyAlias, "alias/disks")}, why: "points at no key"},
+		"not permitted":      {key: "alias/disks", coverage: errors.New("AccessDeniedException"), why: "AccessDeniedException"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := genAWSMachine(spec(func(s *infrav1.AWSMachineSpec) { s.RootVolume = &infrav1.Volume{EncryptionKey: tt.key} }))
+			snap := genSnapshot(append(tt.aliases, seenResource(providers.KindInstance, "i-1", "/rootVolume/kmsKeyId", "k-9"))...)
+			snap.Scope.Account, snap.Scope.Region = "111122223333", "eu-central-1"
+			snap.Coverage[kindKeyAlias] = tt.coverage
+			all := get(t, machineOwner(machine), snap)
+			checkField(t, all[providers.ID{Kind: providers.KindInstance, Name: "i-1"}], "/rootVolume/kmsKeyId", tt.want)
+			if got := reasons(all, providers.KindVolume); (len(got) != 0) != (tt.why != "") || tt.why != "" && !strings.Contains(got[0], tt.why) {
+				t.Errorf("reasons %q, want one with %q", got, tt.why)
+			}
+		})
+	}
 	byAlias := genSnapshot(seenResource(providers.KindInstance, "i-1", "/rootVolume/kmsKeyId", "alias/disks"))
 	checkField(t, instance(t, machineOwner(machine), byAlias), "/rootVolume/kmsKeyId", "alias/disks")
 }

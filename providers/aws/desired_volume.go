@@ -57,20 +57,24 @@ func (i *instanceWants) volume(list, field string, v *infrav1.Volume, device ...
 	i.encryptionKey(path("kmsKeyId"), field, v)
 }
 
-// encryptionKey wants the key. An alias is compared where the snapshot shows
-// one; which key it points at is for the cloud to say.
+// encryptionKey wants the key. What an alias means is the key that it points at
+// now.
 func (i *instanceWants) encryptionKey(path, field string, v *infrav1.Volume) {
 	key := canonical.KMSKey(v.EncryptionKey)
-	if !strings.HasPrefix(key, "alias/") || i.seen == nil {
+	if !strings.HasPrefix(key, aliasPrefix) || i.seen == nil {
 		wantString(i.r, path, key, providers.Immutable)
 		return
 	}
-	if seen := textOf(i.seen, path); strings.HasPrefix(seen, "alias/") {
+	if seen := textOf(i.seen, path); strings.HasPrefix(seen, aliasPrefix) {
 		want(i.r, path, providers.String(key), providers.Immutable)
 		return
 	}
-	i.unchecked(providers.KindVolume, field+".encryptionKey",
-		field+".encryptionKey is the alias "+key+", and the key that it points at is not read")
+	id, why := i.cluster.keyOfAlias(v.EncryptionKey)
+	if id == "" {
+		i.unchecked(providers.KindVolume, field+".encryptionKey", field+".encryptionKey: "+why)
+		return
+	}
+	want(i.r, path, providers.String(id), providers.Immutable)
 }
 
 // provisionsIOPS reports volume types whose IOPS are the caller's to set. For

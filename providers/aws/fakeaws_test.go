@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +52,13 @@ var credential = regexp.MustCompile(`Credential=([^/]+)/`)
 func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm() // a form that does not parse has no action
 	c := fakeCall{action: services[r.PostForm.Get("Version")] + "." + r.PostForm.Get("Action"), form: r.PostForm}
+	if target := r.Header.Get("X-Amz-Target"); target != "" { // KMS speaks JSON
+		c.action = "kms." + target[strings.LastIndexByte(target, '.')+1:]
+		var in struct{ Marker string }
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		c.form = url.Values{"Marker": {in.Marker}}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	}
 	if m := credential.FindStringSubmatch(r.Header.Get("Authorization")); m != nil {
 		c.key = m[1]
 	}
@@ -68,7 +76,9 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer != nil {
 		status, body = answer(n, c.form)
 	}
-	w.Header().Set("Content-Type", "text/xml")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "text/xml")
+	}
 	w.WriteHeader(status)
 	_, _ = fmt.Fprint(w, body)
 }
@@ -88,6 +98,8 @@ func (f *fakeAWS) standard(c fakeCall) string {
 		f.accounts["ASIA"+account] = account
 		f.mu.Unlock()
 		return "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>ASIA" + account + "</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"
+	case strings.HasPrefix(c.action, "kms."):
+		return `{"Aliases":[],"Truncated":false}`
 	case strings.HasPrefix(c.action, "ec2."):
 		return ec2Answer(action, "", "")
 	default:

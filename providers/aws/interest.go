@@ -12,6 +12,8 @@ import (
 type interest struct {
 	vpcs      map[string]bool
 	balancers map[string]bool
+	// keyAliases are read where an owner names a key by one.
+	keyAliases bool
 }
 
 // interestOf gives what an AWSCluster refers to. What carries ownership tags
@@ -47,6 +49,7 @@ func (p *Provider) interestIn(scope providers.Scope) interest {
 		for name := range one.balancers {
 			out.balancers[name] = true
 		}
+		out.keyAliases = out.keyAliases || one.keyAliases
 	}
 	return out
 }

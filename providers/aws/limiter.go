@@ -25,22 +25,27 @@ type quota struct {
 
 // Documented quotas. EC2: "Request tokens" in the EC2 developer guide's page
 // on request throttling; Elastic Load Balancing: its user guide's page of the
-// same name. EC2's smaller bucket for unfiltered and unpaged reads is left
+// same name. KMS: its developer guide's page on request quotas, ListAliases. EC2's smaller bucket for unfiltered and unpaged reads is left
 // out, because every read here is paged or names what it reads.
 var (
 	ec2Read     = quota{"read", 100, 20}
 	ec2Launch   = quota{"launch", 5, 2}
 	ec2End      = quota{"terminate", 100, 5}
 	ec2Tag      = quota{"tag", 100, 10}
+	ec2Rules    = quota{"rules", 50, 5}
 	ec2Write    = quota{"write", 50, 5}
 	elbRead     = quota{"read", 40, 10}
 	elbRegister = quota{"register", 20, 4}
 	elbWrite    = quota{"write", 20, 3}
+	kmsList     = quota{"list", 500, 500}
 )
 
 // quotaOf gives the bucket that a call is counted in.
 func quotaOf(service, operation string) quota {
 	read := strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") || strings.HasPrefix(operation, "List")
+	if service == serviceKMS {
+		return kmsList
+	}
 	if service != serviceEC2 {
 		switch {
 		case read:
@@ -58,6 +63,8 @@ func quotaOf(service, operation string) quota {
 		return ec2End
 	case "CreateTags", "DeleteTags":
 		return ec2Tag
+	case "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress":
+		return ec2Rules
 	}
 	if read {
 		return ec2Read
@@ -69,6 +76,7 @@ func quotaOf(service, operation string) quota {
 const (
 	serviceEC2 = "EC2"
 	serviceSTS = "STS"
+	serviceKMS = "KMS"
 )
 
 // Back-off after a throttled call: the first pause, its bound, and the share

@@ -67,6 +67,7 @@ type observation struct {
 	seenNATs      []*providers.Resource
 	seenTables    []*providers.Resource
 	seenACLs      []*providers.Resource
+	seenAliases   []*providers.Resource
 	balancers     balancers
 }
 
@@ -125,7 +126,7 @@ func (o *observation) listAll(ctx context.Context) {
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	g.Go(list(ctx, o, "instances", &o.seenInstances, all(o.instances), providers.KindInstance))
-	g.Go(list(ctx, o, "instance status", &o.seenEvents, o.events, partEvents))
+	g.Go(list(ctx, o, "instance status", &o.seenEvents, all(o.events), partEvents))
 	g.Go(list(ctx, o, "volumes", &o.seenVolumes, all(o.volumes), providers.KindVolume, partRootVolume, partOtherVolumes))
 	g.Go(list(ctx, o, "network interfaces", &o.seenENIs, all(o.interfaces), providers.KindNetworkInterface))
 	g.Go(list(ctx, o, "security groups", &o.seenGroups, all(o.groups), providers.KindSecurityGroup))
@@ -137,6 +138,9 @@ func (o *observation) listAll(ctx context.Context) {
 	g.Go(list(ctx, o, "route tables", &o.seenTables, all(o.routeTables), providers.KindRouteTable, partRouteTable))
 	g.Go(list(ctx, o, "network ACLs", &o.seenACLs, all(o.networkACLs), providers.KindNetworkACL, partNetworkACL))
 	g.Go(list(ctx, o, "load balancers", &o.balancers, o.listBalancers, providers.KindLoadBalancer, partRegistrations))
+	if o.interest.keyAliases {
+		g.Go(list(ctx, o, "KMS aliases", &o.seenAliases, o.keyAliases, kindKeyAlias))
+	}
 	_ = g.Wait() // failures are in coverage
 }
 
@@ -181,7 +185,7 @@ func (o *observation) join() map[providers.ID]*providers.Resource {
 	joinRouteTables(o.seenSubnets, o.seenTables)
 	joinNetworkACLs(o.seenSubnets, o.seenACLs)
 	lists := [][]*providers.Resource{
-		o.seenVolumes, o.seenENIs, o.seenGroups, o.seenVPCs, o.seenSubnets, o.seenNATs, o.seenTables, o.seenACLs,
+		o.seenVolumes, o.seenENIs, o.seenGroups, o.seenVPCs, o.seenSubnets, o.seenNATs, o.seenTables, o.seenACLs, o.seenAliases,
 	}
 	// Two listings make these kinds: one alone would be partial.
 	if !o.failed(providers.KindInternetGateway) {

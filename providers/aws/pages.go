@@ -16,6 +16,7 @@ const (
 	egressOnlyPage   int32 = 255 // DescribeEgressOnlyInternetGateways
 	loadBalancerPage int32 = 400 // both versions of Elastic Load Balancing
 	tagBatch               = 20  // DescribeTags of both
+	keyAliasPage     int32 = 100 // KMS, ListAliases
 )
 
 // mostPages stops a listing that never ends: 10 million resources of a kind

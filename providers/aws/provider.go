@@ -122,7 +122,10 @@ func (p *Provider) remember(scope providers.Scope, s *session, owner *providers.
 	if p.asked[scope] == nil {
 		p.asked[scope] = map[clusterKey]interest{}
 	}
-	p.asked[scope][clusterKey{owner.Cluster.Namespace, owner.Cluster.Name}] = interestOf(cluster)
+	key := clusterKey{owner.Cluster.Namespace, owner.Cluster.Name}
+	now := interestOf(cluster)
+	now.keyAliases = p.asked[scope][key].keyAliases || namesKeyAlias(owner)
+	p.asked[scope][key] = now
 }
 
 // Desired implements [providers.Provider].

@@ -15,6 +15,8 @@ import (
 type choice struct {
 	ids      []string
 	byFilter bool
+	// field is what a filter looks at, where it is not the kind's own id.
+	field string
 }
 
 func (c *choice) named() []string {
@@ -27,6 +29,9 @@ func (c *choice) named() []string {
 func (c *choice) filter(name string) []ec2types.Filter {
 	if c == nil || !c.byFilter {
 		return nil
+	}
+	if c.field != "" {
+		name = c.field
 	}
 	return []ec2types.Filter{{Name: &name, Values: c.ids}}
 }
@@ -64,10 +69,11 @@ func (r reader) instances(ctx context.Context, only *choice) (out []seenInstance
 }
 
 // events reads the scheduled events of running instances, by instance.
-func (r reader) events(ctx context.Context) (map[string][]string, error) {
+func (r reader) events(ctx context.Context, only *choice) (map[string][]string, error) {
 	out := map[string][]string{}
 	err := pages(ctx, func(ctx context.Context, token *string) (*string, error) {
-		page, err := r.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{MaxResults: ptr(pageSize), NextToken: token})
+		page, err := r.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{
+			InstanceIds: only.named(), MaxResults: only.size(pageSize), NextToken: token})
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
@@ -28,10 +29,11 @@ type session struct {
 	// arn is the caller's, as AWS reported it.
 	arn   string
 	sts   *sts.Client
-	sqs   *sqs.Client
 	ec2   *ec2.Client
 	elb   *elasticloadbalancing.Client
 	elbv2 *elasticloadbalancingv2.Client
+	kms   *kms.Client
+	sqs   *sqs.Client
 }
 
 // sessionKey has the identity's digest rather than its name: the same name in
@@ -132,7 +134,9 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 		return nil, fmt.Errorf("identify the caller in %s: %w", cfg.Region, err)
 	}
 	made.sqs = s.sqsClient(cfg)
-	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}), demandAnswers)
+	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}))
+	made.kms = kms.NewFromConfig(cfg)
+	cfg.APIOptions = append(cfg.APIOptions, demandAnswers) // of the services that answer in XML
 	made.ec2 = ec2.NewFromConfig(cfg)
 	made.elb = elasticloadbalancing.NewFromConfig(cfg)
 	made.elbv2 = elasticloadbalancingv2.NewFromConfig(cfg)

@@ -21,7 +21,7 @@ var errTooMuch = errors.New("its parameters are nested too deeply, or too many")
 // leavesOf lists the texts in request or response parameters. CloudTrail
 // spells one thing in many ways, which all come out alike: names are in lower
 // case; lists add nothing to a path, be they arrays, {"items": [...]} or
-// {"tag": 1} beside the members; and the single wrapper, with a capital, that
+// {"content": ..., "tag": 1}; and the single wrapper, with a capital, that
 // newer actions have around everything ({"ModifyVolumeRequest": {...}}) is
 // left out.
 func leavesOf(raw json.RawMessage) ([]leaf, error) {
@@ -74,7 +74,7 @@ func (w *walk) visit(node any, path string, depth int) error {
 func extended(path, name string) string {
 	name = strings.ToLower(name)
 	switch {
-	case name == "items" || name == "item" || name == "member":
+	case name == "items" || name == "item" || name == "member" || name == "content":
 		return path
 	case path == "":
 		return name

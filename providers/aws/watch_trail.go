@@ -150,9 +150,8 @@ func (n *notice) changed(action string, request, response []leaf) {
 	case s.nameless:
 		n.event.Gap = true
 	case known:
-		if !n.take(request, s.request...) && !n.take(response, s.response...) {
-			n.event.Gap = true
-		}
+		asked, answered := n.take(request, s.request...), n.take(response, s.response...)
+		n.event.Gap = !asked && !answered
 	case makes:
 		id := strings.ToLower(noun) + "id"
 		n.take(response, id, strings.ToLower(noun)+"."+id, "groupid")

@@ -144,7 +144,7 @@ func (s *state) refusals(env *Environment) (out []refusal, allowed []providers.C
 			c.Have.ForeignTo = "somebody else"
 			out = append(out, refusal{"a foreign resource", providers.ReasonForeign, c})
 			c.Have = nil
-			out = append(out, refusal{"a resource that is gone", providers.ReasonMoved, c})
+			out = append(out, refusal{"a resource that is gone", providers.ReasonUnsupported, c})
 		}
 	})
 	return out, allowed

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -65,7 +64,8 @@ func (s *state) seenIDs() []providers.ID {
 	return ids
 }
 
-// disagreements compares what both ways of reading give of one resource.
+// disagreements compares what both ways of reading give of one resource. The
+// live read may tell more, as of a VPC that no cluster uses.
 func disagreements(bulk, live *providers.Resource) (out problems) {
 	for path, b := range bulk.Fields {
 		l, ok := live.Fields[path]
@@ -76,18 +76,30 @@ func disagreements(bulk, live *providers.Resource) (out problems) {
 			out = append(out, fmt.Sprintf("%s%s: observe says %q, confirm %q", bulk.ID, path, b.Value.Text(), l.Value.Text()))
 		}
 	}
-	for path, l := range live.Fields {
-		if _, ok := bulk.Fields[path]; !ok {
-			out = append(out, fmt.Sprintf("%s%s: observe says nothing, confirm %q", bulk.ID, path, l.Value.Text()))
-		}
-	}
 	slices.Sort(out)
 	if len(out) > 0 {
 		return out
 	}
-	unordered := cmpopts.SortSlices(func(a, b string) bool { return a < b })
-	if diff := cmp.Diff(bulk, live, unordered, cmpopts.EquateEmpty()); diff != "" {
+	for _, path := range bulk.Closed {
+		if !live.Closes(path) {
+			out = append(out, fmt.Sprintf("%s: observe read %s in full, and confirm did not", bulk.ID, path))
+		}
+	}
+	// Beyond fields, which may be more, both say the same.
+	b, l := *bulk, *live
+	b.Fields, b.Closed, l.Fields, l.Closed = nil, nil, nil, nil
+	if diff := cmp.Diff(&b, &l); diff != "" {
 		out = append(out, fmt.Sprintf("%s: observe and confirm differ (-observe +confirm):\n%s", bulk.ID, diff))
+	}
+	return append(out, foreignDisagreements(bulk, live)...)
+}
+
+// foreignDisagreements compares who owns the elements of sets.
+func foreignDisagreements(bulk, live *providers.Resource) (out problems) {
+	for path, b := range bulk.Fields {
+		if diff := cmp.Diff(b.Foreign, live.Fields[path].Foreign); diff != "" {
+			out = append(out, fmt.Sprintf("%s%s: observe and confirm differ in what is foreign (-observe +confirm):\n%s", bulk.ID, path, diff))
+		}
 	}
 	return out
 }

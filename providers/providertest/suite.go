@@ -33,6 +33,9 @@ type Harness struct {
 	// place and that no tamper makes drift, with the reason. Any other row that
 	// does not drift in one of the tampers fails the suite.
 	NotTampered map[string]string
+	// Volatile are seen fields, as KIND/PATH, that no repair brings back, such as
+	// the time of the last start, with the reason.
+	Volatile map[string]string
 }
 
 // Tamper is one way of drifting an environment. All of what it does to wanted

@@ -235,7 +235,7 @@ func TestSuiteFindsBrokenProviders(t *testing.T) {
 		"confirm closes less": {
 			func(b *broken) {
 				b.confirm = func(c *providers.Confirmation) { c.Resources[id("Instance", "i-m1")].Closed = nil }
-			}, "confirm agrees with observe", "observe and confirm differ",
+			}, "confirm agrees with observe", "read /tags in full",
 		},
 		"confirm does not know what nobody wants": {
 			func(b *broken) {

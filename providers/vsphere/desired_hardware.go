@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
@@ -43,7 +44,9 @@ func (d *desired) hardware() error {
 	if spec.MigrateEncryption != "" {
 		d.want("/migrateEncryption", providers.String(string(spec.MigrateEncryption)), providers.InPlace, providers.Exactly)
 	}
-	d.resources(&spec.Resources)
+	if err := d.resources(&spec.Resources); err != nil {
+		return err
+	}
 	d.pciDevices(spec.PciDevices)
 	return nil
 }
@@ -62,7 +65,7 @@ func (d *desired) hotAdd(path, enabled string, want int64) providers.Mutability 
 }
 
 // resources are in MHz and MiB, rounded up as CAPV does.
-func (d *desired) resources(r *infrav1.VirtualMachineResources) {
+func (d *desired) resources(r *infrav1.VirtualMachineResources) error {
 	const mega, mebi = 1_000_000, 1 << 20
 	for _, q := range []struct {
 		path string
@@ -75,7 +78,15 @@ func (d *desired) resources(r *infrav1.VirtualMachineResources) {
 		{"/resources/limits/memory", r.Limits.Memory, mebi},
 	} {
 		if !q.q.IsZero() {
-			d.want(q.path, providers.Int((q.q.Value()+q.unit-1)/q.unit), providers.InPlace, providers.Exactly)
+			n := q.q.Value()
+			if n <= 0 { // below zero, or beyond 64 bits
+				return fmt.Errorf("spec%s is %s, which is no amount that a machine can have", strings.ReplaceAll(q.path, "/", "."), q.q.String())
+			}
+			whole := n / q.unit
+			if n%q.unit > 0 {
+				whole++
+			}
+			d.want(q.path, providers.Int(whole), providers.InPlace, providers.Exactly)
 		}
 	}
 	if r.Shares.CPU > 0 {
@@ -84,6 +95,7 @@ func (d *desired) resources(r *infrav1.VirtualMachineResources) {
 	if r.Shares.Memory > 0 {
 		d.want("/resources/shares/memory", providers.Int(r.Shares.Memory), providers.InPlace, providers.Exactly)
 	}
+	return nil
 }
 
 func (d *desired) pciDevices(devices []infrav1.PCIDeviceSpec) {

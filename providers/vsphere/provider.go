@@ -20,6 +20,7 @@ type Provider struct {
 	now    func() time.Time
 	secret secret
 	index  indexCache
+	count  callCounter
 
 	mu      sync.Mutex
 	conns   map[providers.Scope]*connection

@@ -117,12 +117,14 @@ func checkInstances(ctx context.Context, t *testing.T, env *awscluster.Environme
 // drift that nobody made.
 func TestBuildRefusesWhatItCannotPlay(t *testing.T) {
 	for name, edit := range map[string]func(*infrav1.AWSClusterSpec){
-		"a VPC that exists":  func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.VPC.ID = "vpc-1" },
-		"IPv6":               func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.VPC.IPv6 = &infrav1.IPv6{} },
-		"generated subnets":  func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.Subnets = nil },
-		"a bastion":          func(s *infrav1.AWSClusterSpec) { s.Bastion.Enabled = true },
-		"two load balancers": func(s *infrav1.AWSClusterSpec) { s.SecondaryControlPlaneLoadBalancer = &infrav1.AWSLoadBalancerSpec{} },
-		"an unknown type":    func(s *infrav1.AWSClusterSpec) { s.ControlPlaneLoadBalancer.LoadBalancerType = "elb" },
+		"a VPC that exists":     func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.VPC.ID = "vpc-1" },
+		"a block of IPv6":       func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.VPC.IPv6 = &infrav1.IPv6{CidrBlock: "2001:db8::/56"} },
+		"generated subnets":     func(s *infrav1.AWSClusterSpec) { s.NetworkSpec.Subnets = nil },
+		"a bastion of no image": func(s *infrav1.AWSClusterSpec) { s.Bastion.Enabled = true },
+		"a nameless second load balancer": func(s *infrav1.AWSClusterSpec) {
+			s.SecondaryControlPlaneLoadBalancer = &infrav1.AWSLoadBalancerSpec{}
+		},
+		"an unknown type": func(s *infrav1.AWSClusterSpec) { s.ControlPlaneLoadBalancer.LoadBalancerType = "elb" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := build(t, "prod-eu.yaml", func(m *awscluster.Manifest) { edit(&m.AWSCluster.Spec) })
@@ -172,7 +174,7 @@ func TestTampersAreNamedAndPlaced(t *testing.T) {
 		names[tamper.Name], rows[tamper.Row] = true, true
 	}
 	want := []string{
-		"IAM instance profile", "NAT gateways", "VPC", "a private subnet with an internet-gateway route", "a rule", "existence",
+		"IAM instance profile", "NAT gateways", "VPC", "a private subnet with an internet-gateway route", "a rule", "bastion", "existence",
 		"foreign security group attached", "further volumes", "image", "instance type", "internet gateway, egress-only gateway",
 		"key pair", "load balancer", "load balancer registration",
 		"market and tenancy, placement group, capacity reservation, cpu options", "metadata options", "network ACLs", "orphans",

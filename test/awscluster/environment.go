@@ -22,8 +22,12 @@ type Options struct {
 	Workers map[string]int32
 	// Image replaces the image of every machine; empty leaves the manifest's.
 	Image string
-	// Edit changes the manifest before anything is made; nil leaves it.
+	// Edit changes the manifest before anything is made, as its user would
+	// have written it; nil leaves it.
 	Edit func(*Manifest)
+	// BringVPC has the manifest's network made by its user rather than by
+	// CAPA: it then names a VPC and subnets that exist.
+	BringVPC bool
 	// Created is when the objects were made. The zero time stands for a day
 	// ago, which is past any creation grace.
 	Created time.Time
@@ -60,6 +64,8 @@ type Environment struct {
 	// TargetGroups of the control plane's load balancer, the API server's
 	// first. Empty with a classic one.
 	TargetGroups []TargetGroup
+	// SecondaryTargetGroups are those of the second one, if there is one.
+	SecondaryTargetGroups []TargetGroup
 	// OnMoto and Simulator are those of the options.
 	OnMoto    bool
 	Simulator *ec2sim.Server
@@ -82,12 +88,16 @@ type builder struct {
 // is.
 func Build(ctx context.Context, clients Clients, opts Options) (*Environment, error) {
 	m := opts.Manifest
-	if opts.Edit != nil {
-		opts.Edit(m)
-	}
 	if opts.Image != "" {
 		for _, t := range m.MachineTemplates {
 			t.Spec.Template.Spec.AMI.ID = &opts.Image
+		}
+	}
+	if opts.Edit != nil {
+		opts.Edit(m)
+		m.setDefaults()
+		if err := m.apply(); err != nil {
+			return nil, fmt.Errorf("record what is applied: %w", err)
 		}
 	}
 	if opts.OnMoto {
@@ -112,8 +122,17 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	if b.poll == 0 {
 		b.poll = 50 * time.Millisecond
 	}
+	if opts.BringVPC {
+		if err := b.bringNetwork(ctx); err != nil {
+			return nil, fmt.Errorf("build the network of %s: %w", b.Name, err)
+		}
+		if err := m.apply(); err != nil {
+			return nil, fmt.Errorf("record what is applied: %w", err)
+		}
+		b.applied = m.applied
+	}
 	for _, step := range []func(context.Context) error{
-		b.prerequisites, b.network, b.securityGroups, b.loadBalancer, b.machines,
+		b.prerequisites, b.network, b.securityGroups, b.bastion, b.loadBalancer, b.machines,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("build cluster %s: %w", b.Name, err)
@@ -130,16 +149,16 @@ func (m *Manifest) playable() error {
 	switch {
 	case spec.NetworkSpec.VPC.ID != "":
 		why = "a VPC that exists already"
-	case spec.NetworkSpec.VPC.IPv6 != nil:
-		why = "IPv6"
+	case spec.NetworkSpec.VPC.IPv6 != nil && *spec.NetworkSpec.VPC.IPv6 != (infrav1.IPv6{}):
+		why = "IPv6 with a block of its own"
 	case len(spec.NetworkSpec.Subnets) == 0:
 		why = "generated subnets: list them"
 	case len(spec.NetworkSpec.VPC.SecondaryCidrBlocks) > 0:
 		why = "secondary blocks of the VPC"
-	case spec.Bastion.Enabled:
-		why = "a bastion"
-	case spec.SecondaryControlPlaneLoadBalancer != nil:
-		why = "a second load balancer"
+	case spec.Bastion.Enabled && (spec.Bastion.AMI == "" || len(spec.NetworkSpec.Subnets.FilterPrivate()) == 0):
+		why = "a bastion without an image or without private subnets"
+	case spec.SecondaryControlPlaneLoadBalancer != nil && spec.SecondaryControlPlaneLoadBalancer.Name == nil:
+		why = "a second load balancer without a name, which CAPA refuses"
 	case len(spec.NetworkSpec.SecurityGroupOverrides) > 0:
 		why = "security group overrides"
 	case len(spec.ControlPlaneLoadBalancer.Subnets) > 0:

@@ -19,23 +19,40 @@ type TargetGroup struct {
 	Port                   int32
 }
 
-// loadBalancer makes the control plane's load balancer and records it and the
-// endpoint.
-func (b *builder) loadBalancer(ctx context.Context) error {
-	spec := b.env.AWSCluster.Spec.ControlPlaneLoadBalancer
-	var err error
-	switch spec.LoadBalancerType {
-	case infrav1.LoadBalancerTypeClassic:
-		err = b.classicLoadBalancer(ctx)
-	case infrav1.LoadBalancerTypeNLB, infrav1.LoadBalancerTypeALB:
-		err = b.v2LoadBalancer(ctx, spec)
-	case infrav1.LoadBalancerTypeDisabled:
-		return nil
-	default:
-		err = fmt.Errorf("load balancer type %q is not played here", spec.LoadBalancerType)
+// loadBalancers gives the specs of the control plane's load balancers, the
+// primary one first.
+func (b *builder) loadBalancers() []*infrav1.AWSLoadBalancerSpec {
+	spec := &b.env.AWSCluster.Spec
+	out := []*infrav1.AWSLoadBalancerSpec{spec.ControlPlaneLoadBalancer}
+	if spec.SecondaryControlPlaneLoadBalancer != nil {
+		out = append(out, spec.SecondaryControlPlaneLoadBalancer)
 	}
-	if err != nil {
-		return err
+	return out
+}
+
+// loadBalancer makes the control plane's load balancers and records them and
+// the endpoint, which is the primary one's.
+func (b *builder) loadBalancer(ctx context.Context) error {
+	network := &b.env.AWSCluster.Status.Network
+	for i, spec := range b.loadBalancers() {
+		var err error
+		switch spec.LoadBalancerType {
+		case infrav1.LoadBalancerTypeClassic:
+			err = b.classicLoadBalancer(ctx)
+		case infrav1.LoadBalancerTypeNLB, infrav1.LoadBalancerTypeALB:
+			status, groups := &network.APIServerELB, &b.env.TargetGroups
+			if i > 0 {
+				status, groups = &network.SecondaryAPIServerELB, &b.env.SecondaryTargetGroups
+			}
+			err = b.v2LoadBalancer(ctx, spec, status, groups)
+		case infrav1.LoadBalancerTypeDisabled:
+			return nil
+		default:
+			err = fmt.Errorf("load balancer type %q is not played here", spec.LoadBalancerType)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	b.env.AWSCluster.Spec.ControlPlaneEndpoint = clusterv1beta1.APIEndpoint{
 		Host: b.env.AWSCluster.Status.Network.APIServerELB.DNSName,
@@ -46,7 +63,7 @@ func (b *builder) loadBalancer(ctx context.Context) error {
 
 // v2LoadBalancer makes a network or application load balancer with a target
 // group and a listener for the API server and for each further listener.
-func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalancerSpec) error {
+func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalancerSpec, status *infrav1.LoadBalancer, made *[]TargetGroup) error {
 	name := loadBalancerName(spec, b.env.Cluster.Namespace+"-"+b.Name)
 	tags := b.clusterTags(name, infrav1.APIServerRoleTagValue, nil)
 	subnets, zones := b.loadBalancerSubnets(spec)
@@ -61,7 +78,7 @@ func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalan
 	}
 	out, err := b.ELBV2.CreateLoadBalancer(ctx, &elbv2.CreateLoadBalancerInput{
 		Name: aws.String(name), Type: kind, Scheme: elbv2types.LoadBalancerSchemeEnum(*spec.Scheme),
-		Subnets: subnets, SecurityGroups: groups, Tags: elbv2Tags(tags),
+		Subnets: subnets, SecurityGroups: groups, Tags: elbv2Tags(tags), IpAddressType: b.addressType(),
 	})
 	if err != nil {
 		return fmt.Errorf("create load balancer %s: %w", name, err)
@@ -73,7 +90,7 @@ func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalan
 	}).Wait(ctx, &elbv2.DescribeLoadBalancersInput{LoadBalancerArns: []string{arn}}, b.patience); err != nil {
 		return fmt.Errorf("wait for load balancer %s: %w", name, err)
 	}
-	if err := b.listeners(ctx, arn, spec, tags); err != nil {
+	if err := b.listeners(ctx, arn, spec, tags, made); err != nil {
 		return fmt.Errorf("create listeners of load balancer %s: %w", name, err)
 	}
 	set := &elbv2.ModifyLoadBalancerAttributesInput{LoadBalancerArn: aws.String(arn)}
@@ -83,17 +100,17 @@ func (b *builder) v2LoadBalancer(ctx context.Context, spec *infrav1.AWSLoadBalan
 	if _, err := b.ELBV2.ModifyLoadBalancerAttributes(ctx, set); err != nil {
 		return fmt.Errorf("set attributes of load balancer %s: %w", name, err)
 	}
-	b.env.AWSCluster.Status.Network.APIServerELB = infrav1.LoadBalancer{
+	*status = infrav1.LoadBalancer{
 		ARN: arn, Name: name, DNSName: aws.ToString(lb.DNSName), Scheme: *spec.Scheme,
 		AvailabilityZones: zones, SubnetIDs: subnets, SecurityGroupIDs: groups, Tags: tags,
 		ELBAttributes: attributes, LoadBalancerType: spec.LoadBalancerType,
-		LoadBalancerIPAddressType: infrav1.LoadBalancerIPAddressTypeIPv4,
+		LoadBalancerIPAddressType: infrav1.LoadBalancerIPAddressType(lb.IpAddressType),
 	}
 	return nil
 }
 
-func (b *builder) listeners(ctx context.Context, arn string, spec *infrav1.AWSLoadBalancerSpec, tags infrav1.Tags) error {
-	if err := b.listener(ctx, arn, spec, tags, "apiserver-target-", infrav1.ELBProtocolTCP, infrav1.DefaultAPIServerPort, apiServerHealthCheck(spec)); err != nil {
+func (b *builder) listeners(ctx context.Context, arn string, spec *infrav1.AWSLoadBalancerSpec, tags infrav1.Tags, made *[]TargetGroup) error {
+	if err := b.listener(ctx, arn, spec, tags, made, "apiserver-target-", infrav1.ELBProtocolTCP, infrav1.DefaultAPIServerPort, apiServerHealthCheck(spec)); err != nil {
 		return err
 	}
 	for _, l := range spec.AdditionalListeners {
@@ -101,7 +118,7 @@ func (b *builder) listeners(ctx context.Context, arn string, spec *infrav1.AWSLo
 			HealthCheckProtocol: elbv2types.ProtocolEnum(l.Protocol),
 			HealthCheckPort:     aws.String(strconv.FormatInt(l.Port, 10)),
 		}
-		if err := b.listener(ctx, arn, spec, tags, "additional-listener-", l.Protocol, l.Port, check); err != nil {
+		if err := b.listener(ctx, arn, spec, tags, made, "additional-listener-", l.Protocol, l.Port, check); err != nil {
 			return err
 		}
 	}
@@ -130,17 +147,21 @@ func apiServerHealthCheck(spec *infrav1.AWSLoadBalancerSpec) *elbv2.CreateTarget
 	return check
 }
 
-func (b *builder) listener(ctx context.Context, arn string, spec *infrav1.AWSLoadBalancerSpec, tags infrav1.Tags, prefix string, protocol infrav1.ELBProtocol, port int64, group *elbv2.CreateTargetGroupInput) error {
+func (b *builder) listener(ctx context.Context, arn string, spec *infrav1.AWSLoadBalancerSpec, tags infrav1.Tags, into *[]TargetGroup, prefix string, protocol infrav1.ELBProtocol, port int64, group *elbv2.CreateTargetGroupInput) error {
 	orDefault := func(field **int32, value int32) {
 		if *field == nil {
 			*field = aws.Int32(value)
 		}
 	}
-	group.Name = aws.String(prefix + b.Suffix(prefix+strconv.FormatInt(port, 10)))
+	seed := prefix + strconv.FormatInt(port, 10)
+	if into == &b.env.SecondaryTargetGroups {
+		seed = "secondary/" + seed
+	}
+	group.Name = aws.String(prefix + b.Suffix(seed))
 	group.Protocol, group.Port = elbv2types.ProtocolEnum(protocol), aws.Int32(int32(port))
 	group.VpcId = aws.String(b.env.AWSCluster.Spec.NetworkSpec.VPC.ID)
 	group.HealthCheckEnabled = aws.Bool(true)
-	group.IpAddressType = elbv2types.TargetGroupIpAddressTypeEnumIpv4
+	group.IpAddressType = b.targetAddressType()
 	group.Tags = elbv2Tags(tags)
 	orDefault(&group.HealthCheckIntervalSeconds, infrav1.DefaultAPIServerHealthCheckIntervalSec)
 	orDefault(&group.HealthCheckTimeoutSeconds, infrav1.DefaultAPIServerHealthCheckTimeoutSec)
@@ -162,7 +183,7 @@ func (b *builder) listener(ctx context.Context, arn string, spec *infrav1.AWSLoa
 	if err != nil {
 		return fmt.Errorf("listener on port %d: %w", port, err)
 	}
-	b.env.TargetGroups = append(b.env.TargetGroups, TargetGroup{
+	*into = append(*into, TargetGroup{
 		Name: *group.Name, ARN: aws.ToString(tg.TargetGroupArn),
 		ListenerARN: aws.ToString(l.Listeners[0].ListenerArn), Port: int32(port),
 	})

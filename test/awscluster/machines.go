@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -122,7 +123,7 @@ func (b *builder) register(ctx context.Context, id string) error {
 		}
 		return nil
 	}
-	for _, tg := range b.env.TargetGroups {
+	for _, tg := range slices.Concat(b.env.TargetGroups, b.env.SecondaryTargetGroups) {
 		if _, err := b.ELBV2.RegisterTargets(ctx, &elbv2.RegisterTargetsInput{
 			TargetGroupArn: aws.String(tg.ARN), Targets: []elbv2types.TargetDescription{{Id: aws.String(id), Port: aws.Int32(tg.Port)}},
 		}); err != nil {

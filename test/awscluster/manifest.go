@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -105,6 +106,29 @@ func (m *Manifest) setDefaults() {
 			o.SetDefaults()
 		}
 	}
+}
+
+// apply keeps the AWSCluster as it is now in the record of what the user
+// declared. A user leaves out what is false; the type would write it.
+func (m *Manifest) apply() error {
+	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m.AWSCluster)
+	if err != nil {
+		return err
+	}
+	subnets, _, err := unstructured.NestedSlice(written, "spec", "network", "subnets")
+	if err != nil {
+		return err
+	}
+	for _, sn := range subnets {
+		if fields, ok := sn.(map[string]any); ok && fields["isPublic"] == false {
+			delete(fields, "isPublic")
+		}
+	}
+	if err := unstructured.SetNestedSlice(written, subnets, "spec", "network", "subnets"); err != nil {
+		return err
+	}
+	m.applied = mustJSON(written) + "\n"
+	return nil
 }
 
 // Rename gives the cluster another name, everywhere: clusters of one manifest

@@ -15,9 +15,13 @@ const anyIPv4 = "0.0.0.0/0"
 // network makes VPC, subnets, gateways and route tables, in CAPA's order, and
 // records them in the AWSCluster as CAPA does.
 func (b *builder) network(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		b.vpc, b.subnets, b.internetGateway, b.natGateways, b.routeTables,
-	} {
+	steps := []func(context.Context) error{
+		b.vpc, b.subnets, b.internetGateway, b.egressOnlyGateway, b.natGateways, b.routeTables,
+	}
+	if b.brought() {
+		steps = []func(context.Context) error{b.adoptNetwork}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -32,8 +36,9 @@ func (b *builder) vpc(ctx context.Context) error {
 	}
 	tags := b.clusterTags(b.Name+"-vpc", infrav1.CommonRoleTagValue, nil)
 	out, err := b.EC2.CreateVpc(ctx, &ec2.CreateVpcInput{
-		CidrBlock:         aws.String(vpc.CidrBlock),
-		TagSpecifications: tagSpec(types.ResourceTypeVpc, tags),
+		CidrBlock:                   aws.String(vpc.CidrBlock),
+		AmazonProvidedIpv6CidrBlock: aws.Bool(vpc.IsIPv6Enabled()),
+		TagSpecifications:           tagSpec(types.ResourceTypeVpc, tags),
 	})
 	if err != nil {
 		return fmt.Errorf("create VPC %s: %w", vpc.CidrBlock, err)
@@ -53,11 +58,14 @@ func (b *builder) vpc(ctx context.Context) error {
 			return fmt.Errorf("set DNS attributes of VPC %s: %w", vpc.ID, err)
 		}
 	}
-	return nil
+	return b.vpcBlock6(ctx)
 }
 
 func (b *builder) subnets(ctx context.Context) error {
 	network := &b.env.AWSCluster.Spec.NetworkSpec
+	if err := b.subnetBlocks6(); err != nil {
+		return err
+	}
 	for i := range network.Subnets {
 		if err := b.subnet(ctx, network.VPC.ID, &network.Subnets[i]); err != nil {
 			return fmt.Errorf("create subnet %s: %w", network.Subnets[i].ID, err)
@@ -75,12 +83,16 @@ func (b *builder) subnet(ctx context.Context, vpcID string, sn *infrav1.SubnetSp
 	}
 	extra := b.cloudProviderOwned()
 	extra[elbTag] = "1"
-	out, err := b.EC2.CreateSubnet(ctx, &ec2.CreateSubnetInput{
+	in := &ec2.CreateSubnetInput{
 		VpcId:             aws.String(vpcID),
 		CidrBlock:         aws.String(sn.CidrBlock),
 		AvailabilityZone:  aws.String(sn.AvailabilityZone),
 		TagSpecifications: tagSpec(types.ResourceTypeSubnet, b.clusterTags(sn.ID, role, extra)),
-	})
+	}
+	if sn.IsIPv6 {
+		in.Ipv6CidrBlock = aws.String(sn.IPv6CidrBlock)
+	}
+	out, err := b.EC2.CreateSubnet(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -91,6 +103,14 @@ func (b *builder) subnet(ctx context.Context, vpcID string, sn *infrav1.SubnetSp
 		o.MinDelay, o.MaxDelay = b.poll, b.poll
 	}).Wait(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{sn.ResourceID}}, b.patience); err != nil {
 		return err
+	}
+	if sn.IsIPv6 {
+		if _, err := b.EC2.ModifySubnetAttribute(ctx, &ec2.ModifySubnetAttributeInput{
+			SubnetId:                    aws.String(sn.ResourceID),
+			AssignIpv6AddressOnCreation: &types.AttributeBooleanValue{Value: aws.Bool(true)},
+		}); err != nil {
+			return err
+		}
 	}
 	if !sn.IsPublic {
 		return nil
@@ -208,6 +228,9 @@ func (b *builder) routeTable(ctx context.Context, network *infrav1.NetworkSpec, 
 	route.RouteTableId = sn.RouteTableID
 	if _, err := b.EC2.CreateRoute(ctx, route); err != nil {
 		return fmt.Errorf("add default route: %w", err)
+	}
+	if err := b.defaultRoute6(ctx, network, sn); err != nil {
+		return err
 	}
 	_, err = b.EC2.AssociateRouteTable(ctx, &ec2.AssociateRouteTableInput{
 		RouteTableId: sn.RouteTableID, SubnetId: aws.String(sn.ResourceID),

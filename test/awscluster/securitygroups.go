@@ -3,7 +3,6 @@ package awscluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,26 +10,32 @@ import (
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
 
-// groupRoles are the groups of a cluster without a bastion, in CAPA's order.
-var groupRoles = []infrav1.SecurityGroupRole{
-	infrav1.SecurityGroupAPIServerLB,
-	infrav1.SecurityGroupLB,
-	infrav1.SecurityGroupControlPlane,
-	infrav1.SecurityGroupNode,
+// groupRoles are the groups of the cluster, in CAPA's order.
+func (b *builder) groupRoles() []infrav1.SecurityGroupRole {
+	roles := []infrav1.SecurityGroupRole{
+		infrav1.SecurityGroupAPIServerLB,
+		infrav1.SecurityGroupLB,
+		infrav1.SecurityGroupControlPlane,
+		infrav1.SecurityGroupNode,
+	}
+	if b.env.AWSCluster.Spec.Bastion.Enabled {
+		roles = append(roles, infrav1.SecurityGroupBastion)
+	}
+	return roles
 }
 
 // securityGroups makes the role groups first and their rules after, for the
 // rules name the groups.
 func (b *builder) securityGroups(ctx context.Context) error {
 	vpc := &b.env.AWSCluster.Spec.NetworkSpec.VPC
-	if vpc.EmptyRoutesDefaultVPCSecurityGroup {
+	if vpc.EmptyRoutesDefaultVPCSecurityGroup && !b.brought() {
 		if err := b.emptyDefaultGroup(ctx, vpc.ID); err != nil {
 			return err
 		}
 	}
 	groups := map[infrav1.SecurityGroupRole]infrav1.SecurityGroup{}
 	b.env.AWSCluster.Status.Network.SecurityGroups = groups
-	for _, role := range groupRoles {
+	for _, role := range b.groupRoles() {
 		var extra map[string]string
 		// Only the group that load balancers of Services add rules to is the
 		// cloud controller manager's: two such groups on a node confuse it.
@@ -50,7 +55,7 @@ func (b *builder) securityGroups(ctx context.Context) error {
 		}
 		groups[role] = infrav1.SecurityGroup{ID: aws.ToString(out.GroupId), Name: name, Tags: tags}
 	}
-	for _, role := range groupRoles {
+	for _, role := range b.groupRoles() {
 		g := groups[role]
 		g.IngressRules = explode(b.ingress(role))
 		if len(g.IngressRules) == 0 {
@@ -91,130 +96,6 @@ func (b *builder) emptyDefaultGroup(ctx context.Context, vpcID string) error {
 		}
 	}
 	return nil
-}
-
-// ingress gives the rules that CAPA keeps on a role's group once the cluster
-// has settled.
-func (b *builder) ingress(role infrav1.SecurityGroupRole) []infrav1.IngressRule {
-	spec := &b.env.AWSCluster.Spec
-	switch role {
-	case infrav1.SecurityGroupAPIServerLB:
-		return b.apiServerLBIngress()
-	case infrav1.SecurityGroupLB:
-		return b.lbIngress()
-	case infrav1.SecurityGroupControlPlane:
-		rules := append(b.cniIngress(),
-			tcp("Kubernetes API", infrav1.DefaultAPIServerPort, b.groups(infrav1.SecurityGroupAPIServerLB, infrav1.SecurityGroupControlPlane, infrav1.SecurityGroupNode)),
-			tcp("etcd", 2379, b.groups(infrav1.SecurityGroupControlPlane)),
-			tcp("etcd peer", 2380, b.groups(infrav1.SecurityGroupControlPlane)))
-		return append(rules, b.resolved(spec.NetworkSpec.AdditionalControlPlaneIngressRules)...)
-	case infrav1.SecurityGroupNode:
-		nodePorts := infrav1.IngressRule{
-			Description: "Node Port Services", Protocol: infrav1.SecurityGroupProtocolTCP, FromPort: 30000, ToPort: 32767,
-			CidrBlocks: []string{anyIPv4},
-		}
-		if blocks := spec.NetworkSpec.NodePortIngressRuleCidrBlocks; len(blocks) > 0 {
-			nodePorts.CidrBlocks = blocks
-		}
-		rules := append(b.cniIngress(), nodePorts,
-			tcp("Kubelet API", 10250, b.groups(infrav1.SecurityGroupControlPlane, infrav1.SecurityGroupNode)))
-		return append(rules, b.resolved(spec.NetworkSpec.AdditionalNodeIngressRules)...)
-	default:
-		return nil
-	}
-}
-
-// apiServerLBIngress lets kubelets in by their NAT gateways' addresses (or by
-// the VPC's block where the load balancer is internal), and the world unless
-// the spec has rules of its own.
-func (b *builder) apiServerLBIngress() []infrav1.IngressRule {
-	spec := &b.env.AWSCluster.Spec
-	kubelets := infrav1.IngressRule{
-		Description: "Kubernetes API", Protocol: infrav1.SecurityGroupProtocolTCP, FromPort: b.port(), ToPort: b.port(),
-	}
-	world := kubelets
-	world.CidrBlocks = []string{anyIPv4}
-	if infrav1.ELBSchemeInternal.Equals(spec.ControlPlaneLoadBalancer.Scheme) {
-		kubelets.CidrBlocks = []string{spec.NetworkSpec.VPC.CidrBlock}
-	} else {
-		for _, ip := range b.env.AWSCluster.Status.Network.NatGatewaysIPs {
-			kubelets.CidrBlocks = append(kubelets.CidrBlocks, ip+"/32")
-		}
-	}
-	custom := b.resolved(spec.ControlPlaneLoadBalancer.IngressRules)
-	if len(custom) == 0 {
-		custom = []infrav1.IngressRule{world}
-	}
-	if len(kubelets.CidrBlocks) == 0 {
-		return custom
-	}
-	return append([]infrav1.IngressRule{kubelets}, custom...)
-}
-
-// lbIngress opens the API server's port to a network load balancer. CAPA sets
-// it once and then leaves the group to the cloud controller manager.
-func (b *builder) lbIngress() []infrav1.IngressRule {
-	spec := &b.env.AWSCluster.Spec
-	lb := spec.ControlPlaneLoadBalancer
-	if lb.LoadBalancerType != infrav1.LoadBalancerTypeNLB {
-		return nil
-	}
-	from := []string{spec.NetworkSpec.VPC.CidrBlock}
-	if lb.PreserveClientIP {
-		from = []string{anyIPv4}
-	}
-	rules := []infrav1.IngressRule{{
-		Description: "Allow NLB traffic to the control plane instances.",
-		Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: b.port(), ToPort: b.port(), CidrBlocks: from,
-	}}
-	for _, l := range lb.AdditionalListeners {
-		rules = append(rules, infrav1.IngressRule{
-			Description: fmt.Sprintf("Allow NLB traffic to the control plane instances on port %d.", l.Port),
-			Protocol:    infrav1.SecurityGroupProtocolTCP, FromPort: l.Port, ToPort: l.Port, CidrBlocks: from,
-		})
-	}
-	return rules
-}
-
-func (b *builder) cniIngress() []infrav1.IngressRule {
-	cni := b.env.AWSCluster.Spec.NetworkSpec.CNI
-	if cni == nil {
-		return nil
-	}
-	rules := make([]infrav1.IngressRule, 0, len(cni.CNIIngressRules)+4)
-	for _, r := range cni.CNIIngressRules {
-		rules = append(rules, infrav1.IngressRule{
-			Description: r.Description, Protocol: r.Protocol, FromPort: r.FromPort, ToPort: r.ToPort,
-			SourceSecurityGroupIDs: b.groups(infrav1.SecurityGroupControlPlane, infrav1.SecurityGroupNode),
-		})
-	}
-	return rules
-}
-
-// resolved turns the roles of a spec's rules into group ids, and the words for
-// NAT gateways into their addresses. A rule without any source is the control
-// plane's.
-func (b *builder) resolved(rules []infrav1.IngressRule) []infrav1.IngressRule {
-	out := make([]infrav1.IngressRule, 0, len(rules))
-	for _, r := range rules {
-		r = *r.DeepCopy()
-		switch {
-		case r.NatGatewaysIPsSource:
-			for _, ip := range b.env.AWSCluster.Status.Network.NatGatewaysIPs {
-				r.CidrBlocks = append(r.CidrBlocks, ip+"/32")
-			}
-		case len(r.CidrBlocks)+len(r.IPv6CidrBlocks) > 0:
-		case len(r.SourceSecurityGroupIDs)+len(r.SourceSecurityGroupRoles) == 0:
-			r.SourceSecurityGroupIDs = b.groups(infrav1.SecurityGroupControlPlane)
-		default:
-			ids := append(r.SourceSecurityGroupIDs, b.groups(r.SourceSecurityGroupRoles...)...)
-			slices.Sort(ids)
-			r.SourceSecurityGroupIDs = slices.Compact(ids)
-		}
-		r.SourceSecurityGroupRoles, r.NatGatewaysIPsSource = nil, false
-		out = append(out, r)
-	}
-	return out
 }
 
 func (b *builder) groups(roles ...infrav1.SecurityGroupRole) []string {

@@ -26,6 +26,9 @@ type Tamper struct {
 	Cases []string
 	// Manifest is the example that it needs; empty means [DefaultExample].
 	Manifest string
+	// Variant names the [Variant] of the example that it needs; empty means
+	// the example as it is.
+	Variant string
 	// NotOnMoto says why moto cannot express it; empty if it can.
 	NotOnMoto string
 	// NotOnSim says why ec2sim refuses it, as EC2 does; empty if it does not.
@@ -85,8 +88,11 @@ type Diff struct {
 func Tampers() []Tamper {
 	return slices.Concat(stateTampers(), instanceTampers(), tagTampers(), attachmentTampers(), volumeTampers(),
 		editTampers(), declarationTampers(), networkTampers(), routeTampers(), adoptionTampers(), groupTampers(), loadBalancerTampers(), classicTampers(),
-		orphanTampers(), foreignTampers(), simulatorTampers())
+		orphanTampers(), foreignTampers(), simulatorTampers(), bastionTampers(), secondaryTampers(), ipv6Tampers(), ownVPCTampers())
 }
+
+// On gives the example that the tamper needs.
+func (t *Tamper) On() string { return cmp.Or(t.Manifest, DefaultExample) }
 
 // FindingOf gives what a detector's finding says in the words of expected ones.
 func FindingOf(f *detector.Finding) Finding {

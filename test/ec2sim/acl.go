@@ -74,6 +74,24 @@ func (a *networkACL) sort() {
 
 func (c *call) addDefaultACL(v *vpc) { c.addACL(v, nil, true) }
 
+// lastRule6 is what lastRule is for IPv6.
+const lastRule6 = lastRule + 1
+
+// openDefaultACL6 adds the entries that a VPC's default network ACL gets with
+// the VPC's first IPv6 block (VPC user guide, "Default network ACL").
+func (c *call) openDefaultACL6(v *vpc) {
+	a, found := c.acls.first(func(a *networkACL) bool { return a.VPCID == v.id && a.Default })
+	if !found || slices.ContainsFunc(a.EntrySet, func(e aclEntry) bool { return e.RuleNumber == lastRule6 }) {
+		return
+	}
+	for _, egress := range []bool{false, true} {
+		a.EntrySet = append(a.EntrySet,
+			aclEntry{RuleNumber: 101, Protocol: "-1", RuleAction: "allow", Egress: egress, IPv6CIDRBlock: "::/0"},
+			aclEntry{RuleNumber: lastRule6, Protocol: "-1", RuleAction: "deny", Egress: egress, IPv6CIDRBlock: "::/0"})
+	}
+	a.sort()
+}
+
 func (c *call) associateDefaultACL(s *subnet) {
 	a, found := c.acls.first(func(a *networkACL) bool { return a.VPCID == s.VPCID && a.Default })
 	if found {

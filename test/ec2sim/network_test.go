@@ -1,6 +1,7 @@
 package ec2sim_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -66,12 +67,18 @@ func TestSubnet(t *testing.T) {
 	if !*got.MapPublicIpOnLaunch || len(got.Ipv6CidrBlockAssociationSet) != 1 {
 		t.Errorf("subnet %+v", got)
 	}
+	must(w.ec2.DisassociateSubnetCidrBlock(ctx, &ec2.DisassociateSubnetCidrBlockInput{AssociationId: got.Ipv6CidrBlockAssociationSet[0].AssociationId}))(t)
+	if rest := must(w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{*s.SubnetId}}))(t).Subnets[0]; len(rest.Ipv6CidrBlockAssociationSet) != 0 {
+		t.Errorf("subnet %+v still has an IPv6 block", rest)
+	}
+	_, err := w.ec2.DisassociateSubnetCidrBlock(ctx, &ec2.DisassociateSubnetCidrBlockInput{AssociationId: got.Ipv6CidrBlockAssociationSet[0].AssociationId})
+	wantCode(t, err, "InvalidSubnetCidrBlockAssociationID.NotFound", 400)
 	small := n
 	small.subnet = *s.SubnetId
 	if i := w.run(t, small); i.PublicIpAddress == nil || *i.PrivateIpAddress != "10.0.64.4" {
 		t.Errorf("addresses %v and %s", i.PublicIpAddress, *i.PrivateIpAddress)
 	}
-	_, err := w.ec2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: &n.image, SubnetId: s.SubnetId, MinCount: aws.Int32(11), MaxCount: aws.Int32(11)})
+	_, err = w.ec2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: &n.image, SubnetId: s.SubnetId, MinCount: aws.Int32(11), MaxCount: aws.Int32(11)})
 	wantCode(t, err, "InsufficientFreeAddressesInSubnet", 400)
 	_, err = w.ec2.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: s.SubnetId})
 	wantCode(t, err, "DependencyViolation", 400)
@@ -205,4 +212,23 @@ func TestNetworkACLs(t *testing.T) {
 	must(w.ec2.DeleteNetworkAclEntry(ctx, &ec2.DeleteNetworkAclEntryInput{NetworkAclId: own, RuleNumber: aws.Int32(100), Egress: aws.Bool(false)}))(t)
 	must(w.ec2.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: &n.subnet}))(t)
 	must(w.ec2.DeleteNetworkAcl(ctx, &ec2.DeleteNetworkAclInput{NetworkAclId: own}))(t)
+}
+
+// VPC user guide, "Default network ACL": with its first IPv6 block a VPC's
+// default ACL gets rules for IPv6, once.
+func TestDefaultACLOfIPv6(t *testing.T) {
+	w := newWorld(t, ec2sim.Options{})
+	ctx := t.Context()
+	id := must(w.ec2.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: str("10.0.0.0/16"), AmazonProvidedIpv6CidrBlock: aws.Bool(true)}))(t).Vpc.VpcId
+	must(w.ec2.AssociateVpcCidrBlock(ctx, &ec2.AssociateVpcCidrBlockInput{VpcId: id, AmazonProvidedIpv6CidrBlock: aws.Bool(true)}))(t)
+	rules := map[int32]string{}
+	for _, a := range must(w.ec2.DescribeNetworkAcls(ctx, &ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: str("vpc-id"), Values: []string{*id}}}}))(t).NetworkAcls {
+		for _, e := range a.Entries {
+			rules[*e.RuleNumber] += string(e.RuleAction) + aws.ToString(e.CidrBlock) + aws.ToString(e.Ipv6CidrBlock) + " "
+		}
+	}
+	want := map[int32]string{100: "allow0.0.0.0/0 allow0.0.0.0/0 ", 101: "allow::/0 allow::/0 ", 32767: "deny0.0.0.0/0 deny0.0.0.0/0 ", 32768: "deny::/0 deny::/0 "}
+	if !maps.Equal(rules, want) {
+		t.Errorf("rules %v, want %v", rules, want)
+	}
 }

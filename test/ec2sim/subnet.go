@@ -12,6 +12,7 @@ var subnetActions = []*action{
 	read("DescribeSubnets", (*call).describeSubnets),
 	write("ModifySubnetAttribute", (*call).modifySubnetAttribute),
 	write("AssociateSubnetCidrBlock", (*call).associateSubnetCIDR),
+	write("DisassociateSubnetCidrBlock", (*call).disassociateSubnetCIDR),
 }
 
 type subnet struct {
@@ -270,4 +271,19 @@ func (c *call) associateSubnetCIDR(in *associateSubnetCIDRIn) (out associateSubn
 	added := ipv6Association{c.newID("subnet-cidr-assoc"), block.String(), stateItem{"associated"}}
 	s.IPv6CIDRBlockAssociationSet = append(s.IPv6CIDRBlockAssociationSet, added)
 	return associateSubnetCIDROut{s.id, added}, nil
+}
+
+type disassociateSubnetCIDRIn struct{ AssociationID string }
+
+func (c *call) disassociateSubnetCIDR(in *disassociateSubnetCIDRIn) (out associateSubnetCIDROut, err *apiError) {
+	is := func(a ipv6Association) bool { return a.AssociationID == in.AssociationID }
+	s, found := c.subnets.first(func(s *subnet) bool { return slices.ContainsFunc(s.IPv6CIDRBlockAssociationSet, is) })
+	if !found {
+		return out, failf("InvalidSubnetCidrBlockAssociationID.NotFound", "The association ID '%s' does not exist", in.AssociationID)
+	}
+	at := slices.IndexFunc(s.IPv6CIDRBlockAssociationSet, is)
+	gone := s.IPv6CIDRBlockAssociationSet[at]
+	gone.IPv6CIDRBlockState.State = "disassociating"
+	s.IPv6CIDRBlockAssociationSet = slices.Delete(s.IPv6CIDRBlockAssociationSet, at, at+1)
+	return associateSubnetCIDROut{s.id, gone}, nil
 }

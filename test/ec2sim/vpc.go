@@ -89,6 +89,9 @@ func (c *call) createVPC(in *createVPCIn) (vpcOut, *apiError) {
 	c.vpcs.add(v)
 	c.addMainRouteTable(v)
 	c.addDefaultACL(v)
+	if in.AmazonProvidedIPv6CIDRBlock {
+		c.openDefaultACL6(v)
+	}
 	c.addGroup(v, "default", "default VPC security group", nil)
 	return vpcOut{v}, nil
 }

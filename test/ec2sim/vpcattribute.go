@@ -97,6 +97,7 @@ func (c *call) associateVPCCIDR(in *associateVPCCIDRIn) (out associateVPCCIDROut
 		added := c.newIPv6Block()
 		v.IPv6CIDRBlockAssociationSet = append(v.IPv6CIDRBlockAssociationSet, added)
 		out.IPv6CIDRBlockAssociation = &added
+		c.openDefaultACL6(v)
 		return out, nil
 	}
 	block, err := parseBlock("cidrBlock", in.CIDRBlock)

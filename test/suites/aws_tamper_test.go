@@ -65,12 +65,13 @@ type awsCloud struct {
 
 func (c *awsCloud) run(t *testing.T) {
 	tampers := awscluster.Tampers()
-	for _, manifest := range []string{"prod-eu.yaml", "dev-classic.yaml"} {
+	for v, variant := range awscluster.Variants() {
 		var env *awscluster.Environment
-		generation, built := 0, 0
+		generation := 100 * v // names of a variant's clusters are its own
+		built := generation
 		for i := range tampers {
 			tamper := &tampers[i]
-			if on := tamper.Manifest; on != manifest && (on != "" || manifest != awscluster.DefaultExample) {
+			if tamper.On() != variant.Manifest || tamper.Variant != variant.Name {
 				continue
 			}
 			t.Run(tamper.Name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func (c *awsCloud) run(t *testing.T) {
 				}
 				if env == nil {
 					generation++
-					env = c.build(t, manifest, generation)
+					env = c.build(t, &variant, generation)
 					built++
 				}
 				if !c.play(t, env, tamper) {
@@ -95,15 +96,15 @@ func (c *awsCloud) run(t *testing.T) {
 
 // build makes a cluster and expects no finding of it. Each further generation
 // has a name of its own, for the broken one before it is still there.
-func (c *awsCloud) build(t *testing.T, manifest string, generation int) *awscluster.Environment {
+func (c *awsCloud) build(t *testing.T, variant *awscluster.Variant, generation int) *awscluster.Environment {
 	t.Helper()
-	m, err := awscluster.Load(awsexamples.Files, manifest)
+	m, err := awscluster.Load(awsexamples.Files, variant.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Rename(fmt.Sprintf("%s-%d", m.Cluster.Name, generation))
 	options := c.options
-	options.Manifest = m
+	options.Manifest, options.Edit, options.BringVPC = m, variant.Edit, variant.BringVPC
 	env, err := awscluster.Build(t.Context(), c.clients(m.AWSCluster.Spec.Region), options)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 
 // loadAWS exports a cluster's objects to files, as a user does, and reads them
 // back: its owners, and a provider that finds identities among them.
-func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*providers.Owner) {
+func loadAWS(t *testing.T, env *awscluster.Environment, options ...aws.Option) (*aws.Provider, []*providers.Owner) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := env.Write(dir); err != nil {
@@ -210,7 +211,7 @@ func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*provi
 	for _, p := range inv.Problems {
 		t.Errorf("problem with the exported objects: %+v", p)
 	}
-	provider, err := aws.New(set.Reader(kinds, nil))
+	provider, err := aws.New(set.Reader(kinds, nil), options...)
 	if err != nil {
 		t.Fatal(err)
 	}

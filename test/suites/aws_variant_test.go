@@ -1,6 +1,8 @@
 package suites_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -10,8 +12,10 @@ import (
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/report"
 	"github.com/holdfast-io/holdfast/test/awscluster"
+	"github.com/holdfast-io/holdfast/test/ec2sim"
 )
 
 // C07: somebody opens a port of every node to the world, and describes the rule
@@ -25,7 +29,7 @@ func TestC07ForgedDescriptionIsReported(t *testing.T) {
 		options: awscluster.Options{Simulator: server, Image: image},
 		clients: func(region string) awscluster.Clients { return awscluster.ClientsFrom(server.Config(region)) },
 	}
-	env := cloud.build(t, awscluster.DefaultExample, 1)
+	env := cloud.build(t, &awscluster.Variants()[0], 1)
 	groups := env.AWSCluster.Status.Network.SecurityGroups
 	const controllers = "elbv2.k8s.aws/targetGroupBinding=shared"
 	if _, err := env.EC2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{
@@ -75,5 +79,82 @@ spec:
 				t.Error("the report does not fail")
 			}
 		})
+	}
+}
+
+// A root volume's key may be named by an alias. It is compared by the key that
+// the alias points at; without the permission to look, that field alone is not
+// checked.
+func TestKeyAliasOnSimulator(t *testing.T) {
+	server, image := newEC2Sim(t)
+	for _, alias := range []string{"alias/disks", "alias/other"} {
+		if _, err := server.AddKey(server.DefaultScope(simRegion), alias); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cloud := &awsCloud{
+		options: awscluster.Options{Simulator: server, Image: image},
+		clients: func(region string) awscluster.Clients { return awscluster.ClientsFrom(server.Config(region)) },
+	}
+	env := cloud.build(t, &awscluster.Variant{Manifest: awscluster.DefaultExample, Edit: func(m *awscluster.Manifest) {
+		for _, template := range m.MachineTemplates {
+			template.Spec.Template.Spec.RootVolume.EncryptionKey = "alias/disks"
+		}
+	}}, 1) // expects no finding
+	machine := env.AWSMachines[0]
+	key := func() string {
+		t.Helper()
+		out, err := env.EC2.DescribeVolumes(t.Context(), &ec2.DescribeVolumesInput{Filters: []ec2types.Filter{
+			{Name: sdk.String("attachment.instance-id"), Values: []string{*machine.Spec.InstanceID}},
+		}})
+		if err != nil || len(out.Volumes) == 0 {
+			t.Fatalf("find the volumes of %s: %v", *machine.Spec.InstanceID, err)
+		}
+		arn := sdk.ToString(out.Volumes[0].KmsKeyId)
+		return arn[strings.LastIndexByte(arn, '/')+1:]
+	}
+	machine.Spec.RootVolume.EncryptionKey = "alias/other"
+	var other string
+	findings := scanAWS(t, env)
+	for _, f := range findings {
+		if f.Status == detector.Drifted && len(f.Diffs) == 1 && f.Diffs[0].Path == "/rootVolume/kmsKeyId" {
+			other = f.Diffs[0].Want.Text()
+			if have := f.Diffs[0].Have.Text(); have != key() || other == have || strings.HasPrefix(other, "alias/") {
+				t.Errorf("wanted %q, seen %q, and the volume has %q", other, have, key())
+			}
+		}
+	}
+	if other == "" || len(findings) != 1 {
+		t.Errorf("findings %+v, want the other key alone", findings)
+	}
+
+	defer server.InjectFault(ec2sim.Fault{Action: "ListAliases", Kind: ec2sim.FaultError, Code: "AccessDeniedException", Status: http.StatusBadRequest})()
+	provider, owners := loadAWS(t, env)
+	var scope providers.Scope
+	var err error
+	for _, o := range owners {
+		if scope, err = provider.Scope(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := provider.Observe(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unchecked := 0
+	for _, o := range owners {
+		want, err := provider.Desired(o, snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range detector.Compare(o, want, snap, detector.Options{}).Findings {
+			if f.Status != detector.NotChecked || !strings.Contains(f.Reason, "AccessDenied") {
+				t.Errorf("%s of %s: %s", f.Status, f.Owner, f.Reason)
+			}
+			unchecked++
+		}
+	}
+	if unchecked != len(env.AWSMachines) {
+		t.Errorf("%d findings, want one for the key of each of %d machines", unchecked, len(env.AWSMachines))
 	}
 }

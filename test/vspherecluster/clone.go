@@ -243,7 +243,7 @@ func resize(disk *types.VirtualDisk, gib int32) {
 // guest has the guest's tools report an address: the static one, or one as
 // from DHCP. The simulator takes them from keys in the configuration.
 func (b *builder) guest(ctx context.Context, vm *object.VirtualMachine, vsvm *infrav1.VSphereVM, i int) error {
-	address := "10.20.0." + strconv.Itoa(100+i)
+	address := "10.20.0." + strconv.Itoa(100+b.firstGuest+i)
 	for _, d := range vsvm.Spec.Network.Devices {
 		for _, a := range d.IPAddrs {
 			address = addressOf(a)

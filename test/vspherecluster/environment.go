@@ -59,6 +59,8 @@ type builder struct {
 	env *Environment
 	// grouped are the members of the failure domain's group.
 	grouped []vim.ManagedObjectReference
+	// firstGuest is the number of the first machine's address.
+	firstGuest int
 }
 
 // Build makes the cluster that the options describe in the vCenter. It is not

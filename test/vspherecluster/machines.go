@@ -48,6 +48,17 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.VSphereMachineTemp
 	}
 	b.Meta(vsm, infrav1.GroupVersion.String(), "VSphereMachine", b.ControlledBy(m, capi.CoreAPIVersion, "Machine"))
 
+	vm := b.virtualMachine(m, vsm)
+	b.Meta(vm, infrav1.GroupVersion.String(), "VSphereVM", b.OwnedBy(vsm, infrav1.GroupVersion.String(), "VSphereMachine"))
+
+	b.env.Machines = append(b.env.Machines, m)
+	b.env.VSphereMachines = append(b.env.VSphereMachines, vsm)
+	b.env.VSphereVMs = append(b.env.VSphereVMs, vm)
+}
+
+// virtualMachine gives the VSphereVM that CAPV makes for a VSphereMachine, but
+// for what owners and the API server add.
+func (b *builder) virtualMachine(m *clusterv1.Machine, vsm *infrav1.VSphereMachine) *infrav1.VSphereVM {
 	vm := &infrav1.VSphereVM{}
 	vm.Name = m.Name
 	vm.Labels = map[string]string{clusterv1.ClusterNameLabel: b.Name}
@@ -65,11 +76,7 @@ func (b *builder) add(m *clusterv1.Machine, template *infrav1.VSphereMachineTemp
 	if vm.Spec.Thumbprint == "" {
 		vm.Spec.Thumbprint = b.env.VSphereCluster.Spec.Thumbprint
 	}
-	b.Meta(vm, infrav1.GroupVersion.String(), "VSphereVM", b.OwnedBy(vsm, infrav1.GroupVersion.String(), "VSphereMachine"))
-
-	b.env.Machines = append(b.env.Machines, m)
-	b.env.VSphereMachines = append(b.env.VSphereMachines, vsm)
-	b.env.VSphereVMs = append(b.env.VSphereVMs, vm)
+	return vm
 }
 
 // applyFailureDomain is what CAPV does with the Machine's failure domain.

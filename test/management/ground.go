@@ -1,0 +1,212 @@
+package management
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Ground is one test's part of a management cluster: a namespace, and clouds of
+// its own.
+type Ground struct {
+	// Config reaches the API server as an administrator; each user copies it.
+	Config *rest.Config
+	// Kubeconfig is a file that does the same for a program.
+	Kubeconfig string
+	// Client reads and writes the API server, without a cache, every kind that
+	// there is in the ground's scheme.
+	Client client.WithWatch
+	// Namespace holds the test's clusters.
+	Namespace string
+
+	t       testing.TB
+	plane   *plane
+	ctx     context.Context
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	aws     *AWSCloud
+	vsphere *VSphereCloud
+	faults  []error
+}
+
+// fault keeps an error of the ground itself for whoever waits in vain.
+func (g *Ground) fault(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.faults = append(g.faults, err)
+}
+
+// Option changes what Start gives.
+type Option func(*options)
+
+type options struct{ alone bool }
+
+// Alone has a test use a control plane of its own, which it may stop, slow or
+// break.
+func Alone() Option { return func(o *options) { o.alone = true } }
+
+// shared is the plane of a package whose TestMain is [Main].
+var shared struct {
+	mu    sync.Mutex
+	on    bool
+	plane *plane
+}
+
+// Main runs a package's tests on one shared control plane, which starts with
+// the first test that wants it. It gives the exit code:
+//
+//	func TestMain(m *testing.M) { os.Exit(management.Main(m)) }
+func Main(m interface{ Run() int }) int {
+	shared.mu.Lock()
+	shared.on = true
+	shared.mu.Unlock()
+	code := m.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.on = false
+	if shared.plane == nil {
+		return code
+	}
+	if err := shared.plane.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "management:", err)
+		code = max(code, 1)
+	}
+	shared.plane = nil
+	return code
+}
+
+// quiet has controller-runtime complain no more that it has no logger (a test
+// that wants to see logs sets one first), and leaves out the one thing that
+// upstream's in-memory servers complain of, twice a second.
+var quiet = sync.OnceFunc(func() {
+	ctrl.SetLogger(logr.Discard())
+	log.SetOutput(without{log.Writer(), []byte("superfluous response.WriteHeader call from github.com/emicklei/go-restful")})
+})
+
+// without drops lines that have a text in them.
+type without struct {
+	w    io.Writer
+	text []byte
+}
+
+func (o without) Write(line []byte) (int, error) {
+	if bytes.Contains(line, o.text) {
+		return len(line), nil
+	}
+	return o.w.Write(line)
+}
+
+// Start gives a test its ground, until it ends. It fails the test where the
+// binaries are missing: hack/test.sh builds them.
+func Start(t testing.TB, opts ...Option) *Ground {
+	t.Helper()
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	quiet()
+	p, err := acquire(t, o)
+	if err != nil {
+		t.Fatalf("start a management cluster: %v", err)
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	g := &Ground{
+		Config: rest.CopyConfig(p.control.Config), Kubeconfig: p.control.Kubeconfig, Client: p.client,
+		Namespace: namespace(), t: t, plane: p, ctx: ctx,
+	}
+	if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: g.Namespace, Annotations: map[string]string{"test": t.Name()},
+	}}); err != nil {
+		cancel()
+		t.Fatalf("start a management cluster: %v", err)
+	}
+	p.mu.Lock()
+	p.grounds[g.Namespace] = g
+	p.mu.Unlock()
+	t.Cleanup(func() {
+		if err := g.close(cancel); err != nil {
+			t.Errorf("leave the management cluster: %v", err)
+		}
+	})
+	return g
+}
+
+// acquire gives the shared plane, or one that ends with the test.
+func acquire(t testing.TB, o options) (*plane, error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.on && !o.alone {
+		if shared.plane == nil {
+			p, err := newPlane()
+			if err != nil {
+				return nil, err
+			}
+			shared.plane = p
+		}
+		return shared.plane, nil
+	}
+	p, err := newPlane()
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Errorf("stop the management cluster: %v", err)
+		}
+	})
+	return p, nil
+}
+
+// namespace gives a new name. It is short, since load balancers are named after
+// namespace and cluster and must not have more than 32 letters.
+func namespace() string { return "t-" + rand.String(5) }
+
+// Scheme has every kind that the ground serves. Callers must not change it.
+func (g *Ground) Scheme() *runtime.Scheme { return g.plane.manager.GetScheme() }
+
+// close takes the test's clusters away without any of the ceremony that
+// deleting a cluster is, and ends its clouds.
+func (g *Ground) close(cancel context.CancelFunc) error {
+	g.plane.mu.Lock()
+	delete(g.plane.grounds, g.Namespace)
+	g.plane.mu.Unlock()
+	cancel()
+	g.running.Wait()
+	err := sweepAway(g.plane.ctx, g.plane.client, g.Namespace)
+	g.plane.mu.Lock()
+	var clusters []client.ObjectKey
+	for name := range g.plane.fleets {
+		if name.Namespace == g.Namespace {
+			clusters = append(clusters, name)
+		}
+	}
+	g.plane.mu.Unlock()
+	for _, name := range clusters {
+		err = errors.Join(err, g.plane.closeFleet(name))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.aws != nil {
+		g.aws.Server.Close()
+	}
+	if g.vsphere != nil {
+		g.vsphere.Close()
+	}
+	return err
+}

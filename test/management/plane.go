@@ -1,0 +1,159 @@
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/test/controlplane"
+)
+
+// plane is what several grounds may share: a control plane with upstream's
+// reconcilers, the infrastructure providers, and the workload clusters' servers.
+type plane struct {
+	control   *controlplane.Plane
+	workloads *workloads
+	manager   ctrl.Manager
+	client    client.WithWatch
+	cancel    context.CancelFunc
+	done      chan error
+	// ctx ends with the plane.
+	ctx context.Context
+
+	mu      sync.Mutex
+	grounds map[string]*Ground // by namespace
+	fleets  map[types.NamespacedName]*fleet
+}
+
+// startTime bounds how long a plane's manager may take to start.
+const startTime = time.Minute
+
+func newPlane() (_ *plane, err error) {
+	hooks, err := webhookConfigurations()
+	if err != nil {
+		return nil, fmt.Errorf("read upstream's webhooks: %w", err)
+	}
+	crds, err := controlplane.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	control, err := controlplane.Launch(controlplane.Options{CRDs: crds, Webhooks: hooks, GarbageCollector: true})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &plane{
+		control: control, ctx: ctx, cancel: cancel,
+		grounds: map[string]*Ground{}, fleets: map[types.NamespacedName]*fleet{},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.stop())
+		}
+	}()
+	if p.client, err = client.NewWithWatch(control.Config, client.Options{Scheme: scheme()}); err != nil {
+		return nil, err
+	}
+	if p.workloads, err = newWorkloads(ctx); err != nil {
+		return nil, fmt.Errorf("start the workload clusters' servers: %w", err)
+	}
+	if p.manager, err = newManager(ctx, control.Config, control.Webhooks); err != nil {
+		return nil, fmt.Errorf("set up upstream's reconcilers: %w", err)
+	}
+	for _, r := range []interface{ setUp(ctrl.Manager) error }{&awsProvider{plane: p}, &vsphereProvider{plane: p}} {
+		if err := r.setUp(p.manager); err != nil {
+			return nil, fmt.Errorf("set up %T: %w", r, err)
+		}
+	}
+	p.done = make(chan error, 1)
+	go func() { p.done <- p.manager.Start(ctx) }()
+	return p, p.waitStarted()
+}
+
+// waitStarted returns when webhooks are served, before which nothing can be
+// created, and the leader's controllers run.
+func (p *plane) waitStarted() error {
+	deadline := time.After(startTime)
+	started := p.manager.GetWebhookServer().StartedChecker()
+	for {
+		if started(nil) == nil && p.manager.GetCache().WaitForCacheSync(p.ctx) {
+			return nil
+		}
+		select {
+		case err := <-p.done:
+			p.done = nil
+			return fmt.Errorf("the manager ended: %w", err)
+		case <-deadline:
+			return fmt.Errorf("the manager did not start within %s", startTime)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stop ends everything, the manager before the servers that it talks to.
+func (p *plane) stop() error {
+	p.cancel()
+	var errs []error
+	if p.done != nil {
+		select {
+		case err := <-p.done:
+			errs = append(errs, err)
+		case <-time.After(startTime):
+			errs = append(errs, errors.New("the manager did not end"))
+		}
+	}
+	if p.workloads != nil {
+		errs = append(errs, p.workloads.stop())
+	}
+	return errors.Join(append(errs, p.control.Stop())...)
+}
+
+// ground gives the one whose namespace it is; nil is one that has been closed,
+// whose cloud is gone.
+func (p *plane) ground(namespace string) *Ground {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.grounds[namespace]
+}
+
+// fleet gives a cluster's hosts, nil before its infrastructure is there.
+func (p *plane) fleet(cluster types.NamespacedName) *fleet {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleets[cluster]
+}
+
+// openFleet gives a cluster's hosts, set up on the first call.
+func (p *plane) openFleet(ctx context.Context, cluster types.NamespacedName, c cloud) (*fleet, error) {
+	w, err := p.workloads.of(ctx, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("open workload cluster %s: %w", cluster, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, ok := p.fleets[cluster]; ok {
+		return f, nil
+	}
+	g := p.grounds[cluster.Namespace]
+	if g == nil {
+		return nil, fmt.Errorf("open workload cluster %s: its test has ended", cluster)
+	}
+	f := newFleet(c, w, p.manager.GetAPIReader())
+	p.fleets[cluster] = f
+	g.running.Go(func() { f.run(g.ctx) })
+	return f, nil
+}
+
+// closeFleet ends a cluster's API server and forgets its hosts.
+func (p *plane) closeFleet(cluster types.NamespacedName) error {
+	p.mu.Lock()
+	delete(p.fleets, cluster)
+	p.mu.Unlock()
+	return p.workloads.close(cluster)
+}

@@ -189,6 +189,24 @@ func (w *world) build() {
 		w.capi.machine(kcp, controlplanev1.GroupVersion.String(), "KubeadmControlPlane", map[string]string{clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "cp"})
 	}
 	w.capi.step()
+	w.tick()
+}
+
+// tick waits for the API server's clock to show another second than when the
+// last object was made, so that times tell what came first.
+func (w *world) tick() {
+	w.t.Helper()
+	var first time.Time
+	for i := 0; ; i++ {
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprint("tick-", len(w.told), "-", i)}}
+		w.create(c)
+		if first.IsZero() {
+			first = c.CreationTimestamp.Time
+		}
+		if c.CreationTimestamp.After(first) {
+			return
+		}
+	}
 }
 
 // start makes a new process: it knows nothing but what is stored.

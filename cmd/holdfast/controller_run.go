@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -38,8 +39,11 @@ const (
 
 // controller is everything that runs, wired.
 type controller struct {
-	manager   manager.Manager
-	kinds     *inventory.Kinds
+	manager manager.Manager
+	kinds   *inventory.Kinds
+	// client reads and writes at the API server itself: what is written
+	// follows from what is there.
+	client    client.Client
 	lease     *lease
 	daemon    *sweep.Daemon
 	readiness *readiness
@@ -64,6 +68,9 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.makeManager(ctx, c, cfg, log); err != nil {
 		return nil, fmt.Errorf("set up the controller for %s: %w", cfg.Host, err)
 	}
+	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
+		return nil, err
+	}
 	if err := d.makeClouds(); err != nil {
 		return nil, err
 	}
@@ -71,23 +78,25 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err != nil {
 		return nil, err
 	}
-	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper()}
-	if c.Namespace != "" {
-		live.Namespaces = []string{c.Namespace}
-	}
+	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(), Namespaces: c.namespaces()}
 	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
 	measured, err := d.measure(ctx)
 	if err != nil {
 		return nil, err
 	}
 	conditions := status.New(status.Options{
-		Reader: d.manager.GetAPIReader(), Client: d.manager.GetClient(),
+		Reader: d.manager.GetAPIReader(), Client: d.client,
 		OpenAPI: openAPI.OpenAPIV3(), Events: d.manager.GetEventRecorder(v1alpha1.FieldManager),
 	})
+	triggers, err := sweep.NewTriggers(d.manager.GetConfig(), d.kinds, d.manager.GetRESTMapper(), c.namespaces()...)
+	if err != nil {
+		return nil, err
+	}
+	store := d.records(c)
 	d.daemon = &sweep.Daemon{
-		Providers: d.clouds, Load: live.Load, Kinds: d.kinds,
+		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
 		Policies: func() *policies.Set { return set },
-		Sinks:    []sweep.Sink{conditions, measured, d.readiness},
+		Sinks:    []sweep.Sink{store, conditions, measured, d.readiness},
 		Meter:    measured,
 		Log:      log.WithName("sweep"),
 
@@ -99,8 +108,28 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.manager.Add(d.daemon); err != nil {
 		return nil, err
 	}
+	if err := d.remediate(store); err != nil {
+		return nil, err
+	}
 	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
 	return d, nil
+}
+
+// ownKinds are those of Holdfast's kinds that are read.
+func (c *controllerConfig) ownKinds() []string {
+	kinds := []string{v1alpha1.KindRemediation}
+	if c.PolicyObjects {
+		kinds = append(kinds, v1alpha1.KindDriftPolicy)
+	}
+	return kinds
+}
+
+// namespaces to look at; none is all.
+func (c *controllerConfig) namespaces() []string {
+	if c.Namespace == "" {
+		return nil
+	}
+	return []string{c.Namespace}
 }
 
 func (c *controllerConfig) policies(log logr.Logger) (*policies.Set, error) {
@@ -145,6 +174,11 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 		options.RetryPeriod = &c.LeaderElectionRetryPeriod.Duration
 	}
 	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {
+		return err
+	}
+	d.client, err = client.New(d.manager.GetConfig(), client.Options{
+		Scheme: d.kinds.Scheme(), Mapper: d.manager.GetRESTMapper(), HTTPClient: d.manager.GetHTTPClient()})
+	if err != nil {
 		return err
 	}
 	if err := d.manager.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -50,6 +50,9 @@ type Unseen struct {
 	Clusters []ClusterRef
 	// Objects that were not compared, by cluster, the first of each.
 	Objects map[ClusterRef]providers.OwnerRef
+	// Held says, by cluster, why its objects may be fewer than they should be:
+	// it is paused, as while clusterctl moves it.
+	Held map[ClusterRef]string
 	// Unlisted, if not empty, says why there may be clusters of any name that
 	// nobody knows of.
 	Unlisted string
@@ -156,6 +159,9 @@ func (c *claims) judge(clusters []*providers.Owner, have *providers.Resource) (S
 	}
 	if have.Unknown != "" {
 		return Unknown, oneLine(have.Unknown)
+	}
+	if why := c.unseen.Held[cluster]; why != "" {
+		return Unknown, "belongs to no object, and " + oneLine(why)
 	}
 	if object, ok := c.unseen.Objects[cluster]; ok {
 		return Unknown, fmt.Sprintf("belongs to no object that was compared, and %s was not", object)

@@ -8,6 +8,12 @@ import (
 	"github.com/holdfast-io/holdfast/providers"
 )
 
+// Claims are the results of the owners that were compared with one snapshot.
+type Claims struct {
+	Results  []Result
+	Snapshot *providers.Snapshot
+}
+
 // DoubleClaims turns what two machines of a scope claim at once into Unknown
 // for each of them: which of the two it belongs to cannot be told, so nothing
 // may be done to it. Clusters may share resources, such as a VPC, and are left
@@ -15,38 +21,52 @@ import (
 // hold every owner of the scope; it is pure, and gives its argument back where
 // nothing is claimed twice.
 func DoubleClaims(results []Result, snap *providers.Snapshot) []Result {
-	claimants := map[providers.ID][]int{}
-	for i := range results {
-		if results[i].Owner.Machine == nil {
-			continue
-		}
-		for _, id := range results[i].Wanted {
-			if on := claimants[id]; len(on) == 0 || on[len(on)-1] != i {
-				claimants[id] = append(on, i)
+	return DoubleClaimsIn(Claims{results, snap})[0]
+}
+
+// DoubleClaimsIn is [DoubleClaims] for one place that was read under several
+// identities: the claims of scopes that differ in Identity only, of all owners
+// of each. It gives the results of each, in order.
+func DoubleClaimsIn(place ...Claims) [][]Result {
+	claimants := map[providers.ID][]claimant{}
+	out := make([][]Result, len(place))
+	for p := range place {
+		out[p] = place[p].Results
+		for i := range out[p] {
+			if out[p][i].Owner.Machine == nil {
+				continue
+			}
+			me := claimant{p, i}
+			for _, id := range out[p][i].Wanted {
+				if on := claimants[id]; len(on) == 0 || on[len(on)-1] != me {
+					claimants[id] = append(on, me)
+				}
 			}
 		}
 	}
-	out := results
 	for id, on := range claimants {
 		if len(on) < 2 {
 			continue
 		}
-		if &out[0] == &results[0] {
-			out = slices.Clone(results)
-		}
-		for _, i := range on {
-			out[i] = contested(out[i], id, others(results, on, i), snap)
+		for _, c := range on {
+			if &out[c.part][0] == &place[c.part].Results[0] {
+				out[c.part] = slices.Clone(out[c.part])
+			}
+			out[c.part][c.index] = contested(out[c.part][c.index], id, others(out, on, c), place[c.part].Snapshot)
 		}
 	}
 	return out
 }
 
+// claimant is a result among those of a place.
+type claimant struct{ part, index int }
+
 // others names the other claimants, in order.
-func others(results []Result, on []int, self int) string {
+func others(results [][]Result, on []claimant, self claimant) string {
 	var names []string
-	for _, i := range on {
-		if i != self {
-			names = append(names, results[i].Owner.Ref.String())
+	for _, c := range on {
+		if c != self {
+			names = append(names, results[c.part][c.index].Owner.Ref.String())
 		}
 	}
 	slices.Sort(names)

@@ -214,6 +214,27 @@ func TestDoubleClaims(t *testing.T) {
 	}
 }
 
+// What two machines claim is nobody's also where one reads the place under
+// another identity; claims of a third place are no rivals' (the caller keeps
+// those apart).
+func TestDoubleClaimsInOnePlace(t *testing.T) {
+	first, second := snapshot(have("i-1"), have("i-2")), snapshot(have("i-1"))
+	one := []detector.Result{compare(genOwner("m1"), first, want("i-1")), compare(genOwner("m3"), first, want("i-2"))}
+	other := []detector.Result{compare(genOwner("m2"), second, want("i-1"))}
+	got := detector.DoubleClaimsIn(detector.Claims{Results: one, Snapshot: first}, detector.Claims{}, detector.Claims{Results: other, Snapshot: second})
+	if len(got) != 3 || len(got[0]) != 2 || len(got[1]) != 0 || len(got[2]) != 1 {
+		t.Fatalf("got %d parts", len(got))
+	}
+	for rival, r := range map[string]detector.Result{"m2": got[0][0], "m1": got[2][0]} {
+		if len(r.Findings) != 1 || r.Findings[0].Status != detector.Unknown || !strings.HasSuffix(r.Findings[0].Reason, "AWSMachine prod/"+rival) || len(r.InSync) != 0 {
+			t.Errorf("the rival of %s: %+v", rival, r.Findings)
+		}
+	}
+	if len(got[0][1].Findings) != 0 || len(one[0].Findings)+len(other[0].Findings) != 0 {
+		t.Error("others' results, or the arguments, have changed")
+	}
+}
+
 func TestAllAbsent(t *testing.T) {
 	vpc := want("vpc-1", kind("VPC"))
 	tests := map[string]struct {

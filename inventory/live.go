@@ -103,6 +103,25 @@ func (k *Kinds) live() []schema.GroupKind {
 	return slices.Compact(out)
 }
 
+// Watched lists the kinds whose change changes what is compared, or how: Cluster,
+// Machine, and the infrastructure kinds that own resources.
+func (k *Kinds) Watched() []schema.GroupKind {
+	out := []schema.GroupKind{clusterGK, machineGK}
+	for gk := range k.owners {
+		out = append(out, gk)
+	}
+	slices.SortFunc(out, func(a, b schema.GroupKind) int { return compareText(a.String(), b.String()) })
+	return out
+}
+
+// Served gives the version in which a kind is read from a server, and the one
+// that owners of it carry. A kind that is not served is an error that
+// [meta.IsNoMatchError] knows.
+func (k *Kinds) Served(mapper meta.RESTMapper, gk schema.GroupKind) (served, wanted schema.GroupVersionKind, err error) {
+	served, _, err = k.served(mapper, gk)
+	return served, k.hub[gk], err
+}
+
 // served picks the version to list a kind in: the wanted one if the server has
 // it, else another that can be converted.
 func (k *Kinds) served(mapper meta.RESTMapper, gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {

@@ -85,6 +85,9 @@ func TestGates(t *testing.T) {
 			want: []string{GateAttempts}, until: testNow.Add(time.Hour)},
 		"attempts long ago": {mods: []inputMod{history(History{Attempts: []time.Time{testNow.Add(-25 * time.Hour), testNow.Add(-2 * time.Hour), testNow.Add(-26 * time.Hour)}})}},
 		"latched":           {mods: []inputMod{history(History{Latched: "another controller reverts it"})}, want: []string{GateAttempts}},
+		"held":              {mods: []inputMod{history(History{Held: "denied by anna"})}, want: []string{GateHeld}},
+		"held for a time":   {mods: []inputMod{history(History{Held: "protected", HeldUntil: testNow.Add(time.Hour)})}, want: []string{GateHeld}, until: testNow.Add(time.Hour)},
+		"held until now":    {mods: []inputMod{history(History{Held: "protected", HeldUntil: testNow})}},
 		"no history":        {mods: []inputMod{func(in *Input) { in.History = nil }}, want: []string{GateAttempts}},
 	}
 	for name, tc := range tests {
@@ -139,7 +142,7 @@ func TestGateOrder(t *testing.T) {
 			in.InFlight = []InFlight{{Cluster: testCluster, Owner: controlPlaneRef(1), Pool: "KubeadmControlPlane/cp", Action: Replace, Failed: "x"},
 				{Cluster: testCluster, Owner: controlPlaneRef(2), Pool: "KubeadmControlPlane/cp", Action: Replace, By: "x"}}
 			in.Findings[0].SeenAt = time.Time{}
-		}, history(History{Latched: "x", Observations: 1}))
+		}, history(History{Latched: "x", Held: "x", Observations: 1}))
 	want := slices.DeleteFunc(Gates(), func(g string) bool { return g == GateNotDrift || g == GateNotKnown || g == GateDisruptive })
 	ds := Decide(in)
 	if diff := cmp.Diff(want, gatesOf(ds[0])); diff != "" {

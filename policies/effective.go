@@ -59,6 +59,18 @@ type minimum struct {
 // jitter.
 func (e *Effective) NextRead(t time.Time) time.Time { return e.schedule.after(t) }
 
+// MaxDriftRatio is the share of owners that may drift at once, from 0 to 1.
+func (e *Effective) MaxDriftRatio() float64 { return float64(e.safety.maxDriftRatio) / 100 }
+
+// MaxSnapshotAge is how old the read may be that an action rests on.
+func (e *Effective) MaxSnapshotAge() time.Duration { return e.safety.maxSnapshotAge }
+
+// CountsEverywhere reports whether a budget counts all clusters together, so
+// that a decision on one needs to know what is in flight in the others.
+func (e *Effective) CountsEverywhere() bool {
+	return slices.ContainsFunc(e.budgets, func(b *budget) bool { return b.Scope == v1alpha1.ScopeAll })
+}
+
 // For gives what holds for a cluster with these labels.
 func (s *Set) For(cluster detector.ClusterRef, clusterLabels map[string]string) *Effective {
 	if s == nil {

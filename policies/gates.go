@@ -34,6 +34,7 @@ const (
 	GateBudget            = "Budget"
 	GateWindow            = "Window"
 	GateApproval          = "Approval"
+	GateHeld              = "Held"
 	GateAttempts          = "Attempts"
 )
 
@@ -83,6 +84,7 @@ var gates = []gate{
 	{GateBudget, "A budget is used up, or another action on the same owner is in flight.", budgetGate},
 	{GateWindow, "A `deny` window is open, or no `allow` window is.", windowsGate},
 	{GateApproval, "The rule wants an approval, and nobody has approved this drift.", approvalGate},
+	{GateHeld, "A person has denied it, the last attempt ended a short while ago, or the cloud did not let it begin.", heldGate},
 	{GateAttempts, "It was tried as often as the rule's `attempts` allow (3 in 24h if it says nothing), or the last repair did not help.", attemptsGate},
 }
 
@@ -219,6 +221,9 @@ func massDriftGate(r *run, c *candidate) (Block, bool) {
 	if f.Zone == "" {
 		return open, false
 	}
+	if b := c.cluster.Zones[f.Zone].Breaker; b.True() {
+		return Block{Detail: b.Why}, true
+	}
 	machines := c.cluster.Zones[f.Zone].Machines // a zone not known is ZoneFreeze's to say
 	if drifting := len(r.drift[driftKey{f.Cluster, f.Zone}]); drifting > 1 && machines > 0 && drifting*100 > limit*machines {
 		return blocked("%d of %d machines of zone %s drift at once, more than %d%%", drifting, machines, f.Zone, limit)
@@ -279,6 +284,15 @@ func approvalGate(_ *run, c *candidate) (Block, bool) {
 		return blocked("nobody has approved it")
 	}
 	return open, false
+}
+
+// heldGate stands before what counts, so that what is held takes no slot.
+func heldGate(r *run, c *candidate) (Block, bool) {
+	h := &c.history
+	if h.Held == "" || !h.HeldUntil.IsZero() && !h.HeldUntil.After(r.Now) {
+		return open, false
+	}
+	return Block{Detail: h.Held, Until: h.HeldUntil}, true
 }
 
 // defaultAttempts hold for a rule that says nothing about them.

@@ -142,6 +142,9 @@ type ZoneFacts struct {
 	// Machines is how many the zone has, Unhealthy how many of them are not
 	// ready or cannot be reached.
 	Machines, Unhealthy int
+	// Breaker: the zone's own mass-drift breaker is open from before. Not
+	// known is as good as closed: the cluster's own fact is what fails closed.
+	Breaker Fact
 }
 
 // InFlight is one action that has begun and not ended. A replacement ends when
@@ -174,6 +177,12 @@ type History struct {
 	// Latched says why no further attempt is made: the last one did not help,
 	// or another controller reverts it. Empty if it is not latched.
 	Latched string
+	// Held says why the action is not begun for a time, or not at all: the last
+	// attempt ended a short while ago, the cloud protects the resource, a
+	// person has denied it. HeldUntil is when that ends by itself; zero if it
+	// does not. Empty if nothing holds it.
+	Held      string
+	HeldUntil time.Time
 	// ApprovedBy names who approved the action, empty if nobody has.
 	ApprovedBy string
 }

@@ -50,9 +50,9 @@ func (c *Change) Refused() error {
 	case c.Want == nil || len(c.Fields) == 0:
 		return refuse(ReasonRefused, "the change of %s names no wanted resource or no field", c.Resource)
 	case c.Have == nil:
-		return refuse(ReasonMoved, "%s does not exist: making it is not a change in place", c.Resource)
+		return refuse(ReasonUnsupported, "%s does not exist, and making it anew is not a change in place: that is for what made it", c.Resource)
 	case c.Have.Gone != "":
-		return refuse(ReasonMoved, "%s exists no more: %s", c.Resource, c.Have.Gone)
+		return refuse(ReasonUnsupported, "%s exists no more (%s), and making it anew is not a change in place: that is for what made it", c.Resource, c.Have.Gone)
 	case c.Have.Unknown != "":
 		return refuse(ReasonMoved, "the state of %s cannot be told: %s", c.Resource, c.Have.Unknown)
 	case c.Have.ForeignTo != "":
@@ -75,8 +75,15 @@ func (c *Change) refusedField(f *FieldChange) error {
 	case f.Mutability != InPlace && f.Mutability != InPlaceDisruptive:
 		return refuse(ReasonUnsupported, "%s of %s cannot be changed in place: it is %s", f.Path, c.Resource, f.Mutability)
 	}
-	if owner, foreign := c.Have.Fields[f.Path].Foreign[f.Have.Text()]; foreign && f.Element && f.Want.IsAbsent() {
+	if !f.Element || !f.Want.IsAbsent() {
+		return nil
+	}
+	have := c.Have.Fields[f.Path]
+	if owner, foreign := have.Foreign[f.Have.Text()]; foreign {
 		return refuse(ReasonForeign, "%q in %s of %s belongs to %s", f.Have.Text(), f.Path, c.Resource, owner)
+	}
+	if owner, claimed := have.Claimed[f.Have.Text()]; claimed {
+		return refuse(ReasonForeign, "%q in %s of %s may be that of %s: a person must look", f.Have.Text(), f.Path, c.Resource, owner)
 	}
 	return nil
 }

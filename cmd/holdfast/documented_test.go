@@ -14,7 +14,7 @@ import (
 )
 
 // commandLine is a line of documentation that runs the program.
-var commandLine = regexp.MustCompile(`(?m)^(?:#\s+|\$ |\s+)*((?:[A-Z_]+=\S+ )?(?:kubectl )?holdfast (?:report|policy|demo|version|completion)\b[^\n#|>]*)`)
+var commandLine = regexp.MustCompile(`(?m)^(?:#\s+|\$ |\s+)*((?:[A-Z_]+=\S+ )?(?:kubectl )?holdfast (?:report|controller|remediations|sweep|status|policy|demo|version|completion)\b[^\n#|>]*)`)
 
 // TestDocumentedCommands parses every command line in README, docs and
 // examples, so that none names a command or flag that does not exist.

@@ -137,7 +137,9 @@ declare, and reports what differs.
 
   holdfast demo      shows a report without a cluster, a cloud or a network
   holdfast report    reports on a management cluster, or on a folder of YAML
-  holdfast policy    checks, explains and tests policies`,
+  holdfast policy    checks, explains and tests policies
+
+  holdfast controller  stays, and shows drift on the objects as it comes`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          onlyCommands,
@@ -148,7 +150,7 @@ declare, and reports what differs.
 		// cobra shows this name in help and completions.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
-	root.AddCommand(newReportCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
+	root.AddCommand(newReportCommand(), newControllerCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
 	callBy(name, root)
 	return root
 }

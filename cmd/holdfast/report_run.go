@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -97,7 +98,7 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		}
 		return set, set.Reader(kinds, nil), nil
 	}
-	cfg, err := f.managementCluster()
+	cfg, err := managementCluster(f.kube)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,13 +116,13 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 // managementCluster finds the cluster to read: that of the kubeconfig, or inside
 // a pod its own. client-go's last resort, localhost, is nobody's management
 // cluster.
-func (f *reportFlags) managementCluster() (*rest.Config, error) {
-	if path := *f.kube.KubeConfig; path != "" {
+func managementCluster(kube *genericclioptions.ConfigFlags) (*rest.Config, error) {
+	if path := *kube.KubeConfig; path != "" {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	raw, err := f.kube.ToRawKubeConfigLoader().RawConfig()
+	raw, err := kube.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -132,7 +133,7 @@ func (f *reportFlags) managementCluster() (*rest.Config, error) {
 		}
 		return cfg, nil
 	}
-	cfg, err := f.kube.ToRESTConfig()
+	cfg, err := kube.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}

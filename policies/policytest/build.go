@@ -93,7 +93,7 @@ func (in *Input) clusterFacts() policies.ClusterFacts {
 		out.Pools[name] = policies.PoolFacts(p)
 	}
 	for name, z := range c.Zones {
-		out.Zones[name] = policies.ZoneFacts(z)
+		out.Zones[name] = policies.ZoneFacts{Machines: z.Machines, Unhealthy: z.Unhealthy}
 	}
 	return out
 }

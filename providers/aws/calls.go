@@ -26,17 +26,20 @@ type Call struct {
 const noAnswer = "NoAnswer"
 
 type callCounter struct {
-	mu    sync.Mutex
-	count map[Call]int64
+	mu     sync.Mutex
+	count  map[Call]int64
+	waited map[Call]time.Duration
 }
 
-func (c *callCounter) add(call Call) {
+// add counts a call that was held back for a while before it was made.
+func (c *callCounter) add(call Call, waited time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count == nil {
-		c.count = map[Call]int64{}
+		c.count, c.waited = map[Call]int64{}, map[Call]time.Duration{}
 	}
 	c.count[call]++
+	c.waited[call] += waited
 }
 
 func (c *callCounter) snapshot() map[Call]int64 {
@@ -79,16 +82,18 @@ func observeCalls(count *callCounter, limit *limiter, at place) func(*middleware
 			service, operation := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 			if limit == nil {
 				out, meta, err := next.HandleFinalize(ctx, in)
-				count.add(Call{Service: service, Operation: operation, Code: outcome(err)})
+				count.add(Call{Service: service, Operation: operation, Code: outcome(err)}, 0)
 				return out, meta, err
 			}
 			b := limit.bucket(at, service, operation)
+			began := b.clock.Now()
 			epoch, err := b.take(ctx)
 			if err != nil {
 				return middleware.FinalizeOutput{}, middleware.Metadata{}, &aws.RequestCanceledError{Err: err}
 			}
+			waited := b.clock.Now().Sub(began)
 			out, meta, err := next.HandleFinalize(ctx, in)
-			count.add(Call{Service: service, Operation: operation, Code: outcome(err)})
+			count.add(Call{Service: service, Operation: operation, Code: outcome(err)}, waited)
 			switch {
 			case err == nil:
 				b.succeeded(epoch)

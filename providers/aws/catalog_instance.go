@@ -52,7 +52,7 @@ var (
 
 	// catalogAttached are the fields of what a machine's spec attaches.
 	catalogAttached = []providers.CatalogRow{
-		interfaceRow("/state", "AWSMachine spec.networkInterfaces", disruptive, compareExists, "EC2 API: DescribeNetworkInterfaces"),
+		interfaceRow("/state", "AWSMachine spec.networkInterfaces", immutable, compareExists, "EC2 API: DescribeNetworkInterfaces"),
 		interfaceRow("/instanceId", "AWSMachine spec.networkInterfaces", disruptive, "exactly", "EC2 API: AttachNetworkInterface"),
 		interfaceRow("/deviceIndex", "AWSMachine spec.networkInterfaces, the place in the list", disruptive, "number", "EC2 API: AttachNetworkInterface"),
 	}

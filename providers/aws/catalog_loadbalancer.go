@@ -11,7 +11,7 @@ var (
 // the primary and the secondary one alike. Nothing but its existence is wanted
 // of one that the user brought.
 var catalogLoadBalancer = []providers.CatalogRow{
-	lbRow("/state", "AWSCluster spec.controlPlaneLoadBalancer, spec.secondaryControlPlaneLoadBalancer", inPlace, compareExists, "ELB API: DescribeLoadBalancers"),
+	lbRow("/state", "AWSCluster spec.controlPlaneLoadBalancer, spec.secondaryControlPlaneLoadBalancer", immutable, compareExists, "ELB API: DescribeLoadBalancers"),
 	lbRow("/type", "spec.controlPlaneLoadBalancer.loadBalancerType", immutable, "classic, network, application or gateway", "ELBv2 API: CreateLoadBalancer, Type"),
 	lbRow("/scheme", "spec.controlPlaneLoadBalancer.scheme; internet-facing, and internal for the secondary one, where unset", immutable, "exactly", "ELBv2 API: CreateLoadBalancer, Scheme"),
 	lbRow("/vpcId", "AWSCluster spec.network.vpc.id", immutable, "exactly", "ELBv2 API: LoadBalancer, VpcId"),

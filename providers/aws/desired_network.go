@@ -227,7 +227,7 @@ func (w *wants) natWants(nats []natView) {
 		}
 		r := w.made(providers.KindNATGateway, n.id, c.name+"-nat", infrav1.NatGatewaysReadyCondition)
 		r.Needs = w.needs(providers.KindSubnet, n.subnet)
-		wantMatch(&r, pathState, providers.Set("available", statePending), providers.OneOf, providers.InPlace)
+		wantMatch(&r, pathState, providers.Set("available", statePending), providers.OneOf, providers.Immutable)
 		wantString(&r, pathVPCID, c.vpcID, providers.Immutable)
 		wantString(&r, pathSubnetID, n.subnet, providers.Immutable)
 		wantTags(&r, c.name, c.clusterTags(c.name+"-nat", infrav1.CommonRoleTagValue, nil))

@@ -99,6 +99,18 @@ func TestC47ThrottledOnPageThree(t *testing.T) {
 			if waited := time.Duration(p.clock.(*hastyClock).ahead.Load()); waited < least {
 				t.Errorf("waited %s after %d refusals: whoever is throttled has to slow down", waited, refused)
 			}
+			throttles, waits := 0, time.Duration(0)
+			for _, c := range p.CallStats() {
+				if c.Throttled {
+					throttles += int(c.Count)
+				}
+				if c.Operation == "ec2:DescribeInstances" {
+					waits += c.Waited
+				}
+			}
+			if throttles != refused || waits <= 0 {
+				t.Errorf("%d throttled calls and %s of waiting are counted, want %d and some", throttles, waits, refused)
+			}
 			if n := p.Calls()[Call{serviceEC2, "DescribeInstances", "RequestLimitExceeded"}]; n != int64(refused) {
 				t.Errorf("%d throttled calls counted, want %d", n, refused)
 			}

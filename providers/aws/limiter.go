@@ -32,6 +32,7 @@ var (
 	ec2Launch   = quota{"launch", 5, 2}
 	ec2End      = quota{"terminate", 100, 5}
 	ec2Tag      = quota{"tag", 100, 10}
+	ec2Rules    = quota{"rules", 50, 5}
 	ec2Write    = quota{"write", 50, 5}
 	elbRead     = quota{"read", 40, 10}
 	elbRegister = quota{"register", 20, 4}
@@ -62,6 +63,8 @@ func quotaOf(service, operation string) quota {
 		return ec2End
 	case "CreateTags", "DeleteTags":
 		return ec2Tag
+	case "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress":
+		return ec2Rules
 	}
 	if read {
 		return ec2Read

@@ -42,6 +42,7 @@ func (p *Provider) Observe(ctx context.Context, scope providers.Scope) (*provide
 		return nil, fmt.Errorf("observe %s: %w", scope, err)
 	}
 	snap := &providers.Snapshot{Scope: scope, TakenAt: taken, Coverage: o.coverage, Resources: o.join()}
+	p.watching.learn(snap)
 	return snap, nil
 }
 

@@ -20,6 +20,7 @@ type Provider struct {
 	clock    clock.Clock
 	sessions *sessions
 	count    *callCounter
+	watching watching
 
 	mu sync.Mutex
 	// bound has the session that a scope was resolved with.
@@ -63,6 +64,9 @@ func New(reader client.Reader, options ...Option) (*Provider, error) {
 		o(p)
 	}
 	p.sessions.limit = newLimiter(p.clock)
+	if err := p.watching.events.Validate(); err != nil {
+		return nil, fmt.Errorf("make the aws provider: %w", err)
+	}
 	return p, nil
 }
 

@@ -16,10 +16,10 @@ import (
 // Name is the provider's name in scopes and reports.
 const Name = "aws"
 
-// Registration offers the provider to cmd. CAPA's conversions from v1beta1 are
+// Registration offers the provider to cmd, made with the options. CAPA's conversions from v1beta1 are
 // methods of its types (conversion.Convertible to the v1beta2 hub), so adding
 // both versions to the scheme is all that a loader needs.
-func Registration() providers.Registration {
+func Registration(options ...Option) providers.Registration {
 	return providers.Registration{
 		Name:        Name,
 		AddToScheme: addToScheme,
@@ -36,7 +36,7 @@ func Registration() providers.Registration {
 		},
 		Unmodelled: unmodelled(),
 		Catalog:    catalog,
-		New:        func(reader client.Reader) (providers.Provider, error) { return New(reader) },
+		New:        func(reader client.Reader) (providers.Provider, error) { return New(reader, options...) },
 	}
 }
 

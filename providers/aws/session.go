@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go/logging"
@@ -25,11 +26,14 @@ import (
 // for it and the clients that read there.
 type session struct {
 	account, region string
-	sts             *sts.Client
-	ec2             *ec2.Client
-	elb             *elasticloadbalancing.Client
-	elbv2           *elasticloadbalancingv2.Client
-	kms             *kms.Client
+	// arn is the caller's, as AWS reported it.
+	arn   string
+	sts   *sts.Client
+	ec2   *ec2.Client
+	elb   *elasticloadbalancing.Client
+	elbv2 *elasticloadbalancingv2.Client
+	kms   *kms.Client
+	sqs   *sqs.Client
 }
 
 // sessionKey has the identity's digest rather than its name: the same name in
@@ -126,9 +130,10 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	cfg.HTTPClient = plainBodies{cfg.HTTPClient}
 	s.assume(&cfg, who)
 	made := &session{region: cfg.Region, sts: s.stsClient(cfg)}
-	if made.account, err = made.caller(ctx); err != nil {
+	if made.account, made.arn, err = made.caller(ctx); err != nil {
 		return nil, fmt.Errorf("identify the caller in %s: %w", cfg.Region, err)
 	}
+	made.sqs = s.sqsClient(cfg)
 	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}))
 	made.kms = kms.NewFromConfig(cfg)
 	cfg.APIOptions = append(cfg.APIOptions, demandAnswers) // of the services that answer in XML
@@ -190,21 +195,21 @@ func (s *sessions) assume(cfg *aws.Config, who *principal) {
 
 // caller asks AWS whose credentials these are. It needs no permission, so it
 // fails only where the credentials or the way to AWS do.
-func (s *session) caller(ctx context.Context) (account string, err error) {
+func (s *session) caller(ctx context.Context) (account, arn string, err error) {
 	out, err := s.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return "", scopeError(err)
+		return "", "", scopeError(err)
 	}
 	if !isAccount(aws.ToString(out.Account)) {
-		return "", &providers.ScopeError{Reason: providers.ReasonUnreachable, Err: fmt.Errorf("the endpoint answered with the account %q: want 12 digits", aws.ToString(out.Account))}
+		return "", "", &providers.ScopeError{Reason: providers.ReasonUnreachable, Err: fmt.Errorf("the endpoint answered with the account %q: want 12 digits", aws.ToString(out.Account))}
 	}
-	return *out.Account, nil
+	return *out.Account, aws.ToString(out.Arn), nil
 }
 
 // verify asks again before a read, so that credentials which expired or now
 // belong to another account make everything unknown and nothing absent.
 func (s *session) verify(ctx context.Context) error {
-	account, err := s.caller(ctx)
+	account, _, err := s.caller(ctx)
 	if err != nil {
 		return fmt.Errorf("identify the caller in %s: %w", s.region, err)
 	}

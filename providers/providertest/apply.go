@@ -144,7 +144,7 @@ func (s *state) refusals(env *Environment) (out []refusal, allowed []providers.C
 			c.Have.ForeignTo = "somebody else"
 			out = append(out, refusal{"a foreign resource", providers.ReasonForeign, c})
 			c.Have = nil
-			out = append(out, refusal{"a resource that is gone", providers.ReasonMoved, c})
+			out = append(out, refusal{"a resource that is gone", providers.ReasonUnsupported, c})
 		}
 	})
 	return out, allowed
@@ -179,6 +179,9 @@ func checkApplyGone(ctx context.Context, _ Harness, env *Environment, t *testing
 		return problems{err.Error()}
 	}
 	id := env.Remove(t)
+	if env.SeenAs != nil {
+		id = env.SeenAs(id)
+	}
 	before := env.Mutations()
 	asked := 0
 	s.each(env, func(o *providers.Owner, w *providers.Resource) {

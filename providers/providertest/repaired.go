@@ -28,7 +28,7 @@ func checkApplyRepairs(ctx context.Context, h Harness, env *Environment, t *test
 	// Fields by kind and path.
 	drifted := map[providers.ID]bool{}
 	for i := range env.Tampers {
-		found := repair(ctx, env, t, &env.Tampers[i], drifted)
+		found := repair(ctx, h, env, t, &env.Tampers[i], drifted)
 		for _, p := range found {
 			out = append(out, env.Tampers[i].Name+": "+p)
 		}
@@ -44,7 +44,7 @@ func checkApplyRepairs(ctx context.Context, h Harness, env *Environment, t *test
 }
 
 // repair does one tamper and repairs it.
-func repair(ctx context.Context, env *Environment, t *testing.T, tamper *Tamper, drifted map[providers.ID]bool) (out problems) {
+func repair(ctx context.Context, h Harness, env *Environment, t *testing.T, tamper *Tamper, drifted map[providers.ID]bool) (out problems) {
 	t.Helper()
 	a := applierOf(env, t)
 	before, err := read(ctx, env)
@@ -78,7 +78,7 @@ func repair(ctx context.Context, env *Environment, t *testing.T, tamper *Tamper,
 			out = append(out, "repaired, and "+describe(&f))
 		}
 	}
-	out = append(out, before.restored(tampered, after)...)
+	out = append(out, before.restored(h, tampered, after)...)
 	return append(out, twice(ctx, env, t, a, tampered.scope, changes)...)
 }
 
@@ -109,9 +109,9 @@ func undisturbed(ctx context.Context, env *Environment, a providers.Applier, sco
 
 // restored compares the scope before the tamper with the scope after the
 // repair. What the tamper made besides may be there, and nothing else.
-func (s *state) restored(tampered, after *state) (out problems) {
+func (s *state) restored(h Harness, tampered, after *state) (out problems) {
 	for _, id := range s.seenIDs() {
-		if diff := gocmp.Diff(s.snap.Resources[id], after.snap.Resources[id]); diff != "" {
+		if diff := gocmp.Diff(lasting(h, s.snap.Resources[id]), lasting(h, after.snap.Resources[id])); diff != "" {
 			out = append(out, fmt.Sprintf("%s is not what it was before the tamper (-before +after):\n%s", id, diff))
 		}
 	}
@@ -121,6 +121,20 @@ func (s *state) restored(tampered, after *state) (out problems) {
 		}
 	}
 	return out
+}
+
+// lasting is a resource without its volatile fields.
+func lasting(h Harness, r *providers.Resource) *providers.Resource {
+	if r == nil || len(h.Volatile) == 0 {
+		return r
+	}
+	r = r.Clone()
+	for path := range r.Fields {
+		if _, volatile := h.Volatile[r.ID.Kind+path]; volatile {
+			delete(r.Fields, path)
+		}
+	}
+	return r
 }
 
 // twice makes changes that were made already, which is success and no write.

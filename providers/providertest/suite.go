@@ -33,6 +33,9 @@ type Harness struct {
 	// place and that no tamper makes drift, with the reason. Any other row that
 	// does not drift in one of the tampers fails the suite.
 	NotTampered map[string]string
+	// Volatile are seen fields, as KIND/PATH, that no repair brings back, such as
+	// the time of the last start, with the reason.
+	Volatile map[string]string
 }
 
 // Tamper is one way of drifting an environment. All of what it does to wanted
@@ -68,6 +71,10 @@ type Environment struct {
 	// Remove makes the cloud lose a resource that is wanted, behind the
 	// provider's back, and says which. Nil leaves that check out.
 	Remove func(t *testing.T) providers.ID
+	// SeenAs gives the id under which what Remove has removed was seen before,
+	// where its owner knows it by another one once it is gone. Nil leaves it the
+	// same.
+	SeenAs func(removed providers.ID) providers.ID
 	// Tampers are what Apply is to repair. A provider that is a
 	// [providers.Applier] needs at least one.
 	Tampers []Tamper

@@ -51,7 +51,7 @@ func Catalog() []providers.CatalogRow {
 		row("/networks/INDEX/adapterType", "always vmxnet3: CAPV makes no other", providers.InPlaceDisruptive, "equal", sourceNetwork),
 		row("/networks/INDEX/macAddress", machine+"network.devices[].macAddr", providers.InPlaceDisruptive, "equal, any spelling; unset is no opinion", sourceNetwork),
 		row("/addresses", machine+"network.devices[].ipAddrs", providers.ReadOnly, "each declared address is reported while the tools run; others do not matter", sourceGuest),
-		row("/datacenter", machine+"datacenter, VSphereFailureDomain spec.topology.datacenter", providers.InPlace, "equal inventory paths", sourcePlace),
+		row("/datacenter", machine+"datacenter, VSphereFailureDomain spec.topology.datacenter", providers.Immutable, "equal inventory paths", sourcePlace),
 		row("/folder", machine+"folder, VSphereDeploymentZone spec.placementConstraint.folder", providers.InPlace, "equal inventory paths", sourcePlace),
 		row("/resourcePool", machine+"resourcePool, VSphereDeploymentZone spec.placementConstraint.resourcePool", providers.InPlace, "equal inventory paths; hosts do not matter", sourcePlace),
 		row("/datastore", machine+"datastore, VSphereFailureDomain spec.topology.datastore", providers.InPlace,

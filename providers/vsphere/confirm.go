@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/vmware/govmomi/fault"
 	vimobject "github.com/vmware/govmomi/object"
@@ -17,6 +19,9 @@ import (
 // Confirm asks vCenter's search index for each machine by UUID: as instance
 // and as BIOS UUID, in both byte orders, since an id may be any of the four.
 // It finds machines that a listing may miss, such as those moved meanwhile.
+// What it says of a machine is as much as Observe says, tags and storage policy
+// included; where those could not be read, the machine has a warning and is not
+// closed there.
 func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []providers.ID) (*providers.Confirmation, error) {
 	c, err := p.connection(scope)
 	if err != nil {
@@ -26,7 +31,9 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 		Resources:   map[providers.ID]*providers.Resource{},
 		Unconfirmed: map[providers.ID]error{},
 	}
-	check := &confirmer{reader: machineReader{secret: p.secret}, out: out}
+	check := &confirmer{
+		reader: machineReader{secret: p.secret}, out: out, refs: map[types.ManagedObjectReference]*providers.Resource{},
+	}
 	for i, id := range ids {
 		err := c.do(ctx, func(live *liveSession) error { return check.one(ctx, live.vim, id) })
 		if err == nil {
@@ -42,6 +49,7 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 		}
 		out.Unconfirmed[id] = fmt.Errorf("read %s live: %w", id, err)
 	}
+	check.attachments(ctx, c, p.now())
 	return out, nil
 }
 
@@ -50,6 +58,8 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 type confirmer struct {
 	reader machineReader
 	out    *providers.Confirmation
+	// refs are the machines found, by managed object.
+	refs map[types.ManagedObjectReference]*providers.Resource
 }
 
 func (f *confirmer) one(ctx context.Context, c *vim25.Client, id providers.ID) error {
@@ -73,10 +83,78 @@ func (f *confirmer) one(ctx context.Context, c *vim25.Client, id providers.ID) e
 	for i := range found {
 		machines[i] = f.reader.resource(&found[i])
 	}
+	if err := f.markSharedBIOS(ctx, c, machines[0]); err != nil {
+		return err
+	}
 	markSame(machines, "UUID "+id.Name)
 	machines[0].ID = id
 	f.out.Resources[id] = machines[0]
+	f.refs[found[0].ref] = machines[0]
 	return nil
+}
+
+// markSharedBIOS makes a machine Unknown that shares its BIOS UUID with
+// another one, as markDuplicates does in a sweep.
+func (f *confirmer) markSharedBIOS(ctx context.Context, c *vim25.Client, r *providers.Resource) error {
+	bios := r.Fields["/biosUuid"].Value.Text()
+	same, err := sameBIOS(ctx, c, bios)
+	if err != nil || len(same) < 2 {
+		return err
+	}
+	machines := []*providers.Resource{r}
+	for i := range same {
+		if same[i].ref.Value != moid(r) {
+			machines = append(machines, f.reader.resource(&same[i]))
+		}
+	}
+	markSame(machines, "BIOS UUID "+bios)
+	return nil
+}
+
+// attachments reads what hangs on the machines found: one call each for any
+// number of them.
+func (f *confirmer) attachments(ctx context.Context, c *connection, now time.Time) {
+	if len(f.refs) == 0 {
+		return
+	}
+	s := &sweep{refs: f.refs, snap: &providers.Snapshot{Resources: map[providers.ID]*providers.Resource{}}}
+	for _, part := range []struct {
+		what string
+		read func(*liveSession) error
+	}{
+		{"tags", func(live *liveSession) error { return s.tags(ctx, live, &c.names, now) }},
+		{"storage policy", func(live *liveSession) error { return s.storagePolicies(ctx, live) }},
+	} {
+		if err := c.do(ctx, part.read); err != nil {
+			for _, r := range f.refs {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("its %s could not be read live: %v", part.what, err))
+			}
+		}
+	}
+}
+
+// sameBIOS gives the machines with a BIOS UUID, if there are several.
+func sameBIOS(ctx context.Context, c *vim25.Client, bios string) ([]object, error) {
+	if bios == "" {
+		return nil, nil
+	}
+	instance := false
+	found, err := vimobject.NewSearchIndex(c).FindAllByUuid(ctx, nil, bios, true, &instance)
+	if err != nil && !notFound(err) {
+		return nil, err
+	}
+	if len(found) < 2 {
+		return nil, nil
+	}
+	refs := make([]types.ManagedObjectReference, 0, len(found))
+	for _, r := range found {
+		refs = append(refs, r.Reference())
+	}
+	machines, err := readRefs(ctx, c, refs)
+	if err != nil || len(machines) < 2 {
+		return nil, err
+	}
+	return machines, nil
 }
 
 // candidates gives every machine that a name may mean. A name that is no UUID
@@ -112,13 +190,15 @@ func notFound(err error) bool {
 	return fault.Is(err, &types.ManagedObjectNotFound{}) || fault.Is(err, &types.NotFound{})
 }
 
-// readRefs reads machines one by one: one that is gone must not hide the rest.
-// Templates are no machines.
-func readRefs(ctx context.Context, c *vim25.Client, refs []types.ManagedObjectReference) ([]object, error) {
+// readRefs reads machines one by one, with further properties besides
+// machineProps: one that is gone must not hide the rest. Templates are no
+// machines.
+func readRefs(ctx context.Context, c *vim25.Client, refs []types.ManagedObjectReference, further ...string) ([]object, error) {
 	var out []object
+	props := append(slices.Clone(machineProps), further...)
 	for _, ref := range refs {
 		found, err := retrieveRefs(ctx, c, []types.ManagedObjectReference{ref},
-			[]types.PropertySpec{{Type: "VirtualMachine", PathSet: machineProps}})
+			[]types.PropertySpec{{Type: "VirtualMachine", PathSet: props}})
 		if notFound(err) {
 			continue
 		}

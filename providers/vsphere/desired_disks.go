@@ -32,7 +32,7 @@ func (d *desired) disks() {
 	}
 	if d.seen == nil {
 		for _, disk := range wanted {
-			d.wantDisk(disk.name, disk.size)
+			d.wantDisk(disk.name, disk.size, providers.Immutable)
 		}
 		return
 	}
@@ -55,18 +55,19 @@ func (d *desired) disks() {
 		}
 		switch {
 		case s.key == "":
-			d.wantDisk(disk.name, disk.size)
+			// An empty disk in its place would not bring back what was on it.
+			d.wantDisk(disk.name, disk.size, providers.Immutable)
 		case disk.resized && !d.resizable(s):
 		default:
-			d.wantDisk(s.key, disk.size)
+			d.wantDisk(s.key, disk.size, providers.InPlace)
 		}
 	}
 }
 
-func (d *desired) wantDisk(key string, size int32) {
+func (d *desired) wantDisk(key string, size int32, m providers.Mutability) {
 	// A bigger disk cannot be shrunk and is no harm: CSI drivers, people and
 	// the guest's own growth all make disks bigger.
-	d.want(providers.Pointer("disks", key, "sizeGiB"), providers.Int(size), providers.InPlace, providers.AtLeast)
+	d.want(providers.Pointer("disks", key, "sizeGiB"), providers.Int(size), m, providers.AtLeast)
 }
 
 // ordinal is a disk's place among the plain ones, where the template is not

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
@@ -18,14 +19,14 @@ import (
 func (d *desired) hardware() error {
 	spec := &d.w.spec
 	if spec.NumCPUs > 0 {
-		d.want("/numCPUs", providers.Int(spec.NumCPUs), providers.InPlaceDisruptive, providers.Exactly)
+		d.want("/numCPUs", providers.Int(spec.NumCPUs), d.hotAdd("/numCPUs", "/cpuHotAdd", int64(spec.NumCPUs)), providers.Exactly)
 	}
 	if n := spec.NumCoresPerSocket; n != nil && *n > 0 {
 		// 0 asks vSphere 8 to assign it at power on.
 		d.want("/coresPerSocket", providers.Int(*n), providers.InPlaceDisruptive, providers.Exactly)
 	}
 	if spec.MemoryMiB > 0 {
-		d.want("/memoryMiB", providers.Int(spec.MemoryMiB), providers.InPlaceDisruptive, providers.Exactly)
+		d.want("/memoryMiB", providers.Int(spec.MemoryMiB), d.hotAdd("/memoryMiB", "/memoryHotAdd", spec.MemoryMiB), providers.Exactly)
 	}
 	if spec.HardwareVersion != "" {
 		n, err := canonical.HardwareVersion(spec.HardwareVersion)
@@ -43,13 +44,28 @@ func (d *desired) hardware() error {
 	if spec.MigrateEncryption != "" {
 		d.want("/migrateEncryption", providers.String(string(spec.MigrateEncryption)), providers.InPlace, providers.Exactly)
 	}
-	d.resources(&spec.Resources)
+	if err := d.resources(&spec.Resources); err != nil {
+		return err
+	}
 	d.pciDevices(spec.PciDevices)
 	return nil
 }
 
+// hotAdd says how processors or memory change: in place where the machine takes
+// more of them while it runs, otherwise with the machine stopped.
+func (d *desired) hotAdd(path, enabled string, want int64) providers.Mutability {
+	if d.seen == nil || d.seen.Fields[powerPath].Value.Text() != string(infrav1.VirtualMachinePowerStatePoweredOn) {
+		return providers.InPlaceDisruptive
+	}
+	have, ok := d.seen.Fields[path].Value.Number()
+	if ok && want > have && d.seen.Fields[enabled].Value.Equal(providers.Bool(true)) {
+		return providers.InPlace
+	}
+	return providers.InPlaceDisruptive
+}
+
 // resources are in MHz and MiB, rounded up as CAPV does.
-func (d *desired) resources(r *infrav1.VirtualMachineResources) {
+func (d *desired) resources(r *infrav1.VirtualMachineResources) error {
 	const mega, mebi = 1_000_000, 1 << 20
 	for _, q := range []struct {
 		path string
@@ -62,7 +78,15 @@ func (d *desired) resources(r *infrav1.VirtualMachineResources) {
 		{"/resources/limits/memory", r.Limits.Memory, mebi},
 	} {
 		if !q.q.IsZero() {
-			d.want(q.path, providers.Int((q.q.Value()+q.unit-1)/q.unit), providers.InPlace, providers.Exactly)
+			n := q.q.Value()
+			if n <= 0 { // below zero, or beyond 64 bits
+				return fmt.Errorf("spec%s is %s, which is no amount that a machine can have", strings.ReplaceAll(q.path, "/", "."), q.q.String())
+			}
+			whole := n / q.unit
+			if n%q.unit > 0 {
+				whole++
+			}
+			d.want(q.path, providers.Int(whole), providers.InPlace, providers.Exactly)
 		}
 	}
 	if r.Shares.CPU > 0 {
@@ -71,6 +95,7 @@ func (d *desired) resources(r *infrav1.VirtualMachineResources) {
 	if r.Shares.Memory > 0 {
 		d.want("/resources/shares/memory", providers.Int(r.Shares.Memory), providers.InPlace, providers.Exactly)
 	}
+	return nil
 }
 
 func (d *desired) pciDevices(devices []infrav1.PCIDeviceSpec) {

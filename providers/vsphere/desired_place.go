@@ -20,16 +20,18 @@ func (d *desired) placement() {
 	}
 	spec := &d.w.spec
 	if dc := spec.Datacenter; dc != "" && dc != "*" {
-		d.place("datacenter", dc, d.places.datacenters)
+		// Networks and datastores are each datacenter's own: a machine cannot
+		// be moved to another one as it is.
+		d.place("datacenter", dc, d.places.datacenters, providers.Immutable)
 	}
 	if spec.Folder != "" {
-		d.place("folder", spec.Folder, d.places.folder(spec.Folder))
+		d.place("folder", spec.Folder, d.places.folder(spec.Folder), providers.InPlace)
 	}
 	if spec.ResourcePool != "" {
-		d.place("resourcePool", spec.ResourcePool, d.places.resourcePool(spec.ResourcePool))
+		d.place("resourcePool", spec.ResourcePool, d.places.resourcePool(spec.ResourcePool), providers.InPlace)
 	}
 	if spec.Datastore != "" {
-		d.place("datastore", spec.Datastore, d.places.datastore(spec.Datastore))
+		d.place("datastore", spec.Datastore, d.places.datastore(spec.Datastore), providers.InPlace)
 	}
 	if spec.StoragePolicyName != "" {
 		d.want("/storagePolicy", providers.String(spec.StoragePolicyName), providers.InPlace, providers.Exactly)
@@ -47,15 +49,15 @@ func (d *desired) placement() {
 // without one, nothing can be said to be missing from it.
 func (d *desired) inventoryKnown() bool { return len(d.index.ordered[kindDatacenter]) > 0 }
 
-func (d *desired) place(part, ref string, found []string) {
+func (d *desired) place(part, ref string, found []string, m providers.Mutability) {
 	path := "/" + part
 	switch {
 	case len(found) > 0:
-		d.wantOneOf(path, found, providers.InPlace)
+		d.wantOneOf(path, found, m)
 	case !d.inventoryKnown() || isAbsolute(ref):
 		// A whole path says what is wanted also when nothing is there, and
 		// without an inventory the coverage says that it was not compared.
-		d.want(path, providers.String(canonical.InventoryPath(ref)), providers.InPlace, providers.Exactly)
+		d.want(path, providers.String(canonical.InventoryPath(ref)), m, providers.Exactly)
 	default:
 		d.unresolved(part, part, ref)
 	}

@@ -254,3 +254,28 @@ func TestDesiredCluster(t *testing.T) {
 		t.Errorf("wanted %+v, want the cluster module alone, unchecked", want)
 	}
 }
+
+// C30: quantities are what they come to, however they are written, and MiB are
+// binary.
+func TestC30Quantities(t *testing.T) {
+	for memory, want := range map[string]string{
+		"3072Mi": "3072", "3Gi": "3072", "3221225472": "3072", "4Gi": "4096", "4G": "3815", "1": "1",
+	} {
+		all := wanted(t, machineOwner(func(m *infrav1.VSphereMachine) { m.Spec.Resources.Limits.Memory = resource.MustParse(memory) }), snapshotOf(seenVM(nil)))
+		if got := all[0].Fields["/resources/limits/memory"].Value.Text(); got != want {
+			t.Errorf("%s is %s MiB, want %s", memory, got, want)
+		}
+	}
+	for cpu, want := range map[string]string{"1G": "1000", "1000M": "1000", "1000000000": "1000", "1000000000000m": "1000", "1000000001": "1001"} {
+		all := wanted(t, machineOwner(func(m *infrav1.VSphereMachine) { m.Spec.Resources.Requests.CPU = resource.MustParse(cpu) }), snapshotOf(seenVM(nil)))
+		if got := all[0].Fields["/resources/requests/cpu"].Value.Text(); got != want {
+			t.Errorf("%s is %s MHz, want %s", cpu, got, want)
+		}
+	}
+	for _, absurd := range []string{"9e99", "-1Gi"} {
+		owner := machineOwner(func(m *infrav1.VSphereMachine) { m.Spec.Resources.Limits.Memory = resource.MustParse(absurd) })
+		if _, err := New(nil, noEnv).Desired(owner, snapshotOf(seenVM(nil))); err == nil || !strings.Contains(err.Error(), "spec.resources.limits.memory") {
+			t.Errorf("%s: %v, want an error that names the field", absurd, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/types"
@@ -237,4 +238,14 @@ func inventoryCoverage(snap *providers.Snapshot, err error) {
 	for _, path := range []string{"/folder", "/resourcePool", "/datastore", "/datacenter", "/networks", "/vmGroups"} {
 		snap.Coverage[providers.KindVirtualMachine+path] = err
 	}
+}
+
+// datastoreNamed gives the datastore of a datacenter that a datastore path
+// names: "[datastore] folder/file".
+func (inv *inventory) datastoreNamed(datacenter, path string) *entity {
+	name, _, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
+	if !ok {
+		return nil
+	}
+	return inv.datastores[[2]string{datacenter, name}]
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -21,6 +20,7 @@ var machineProps = []string{
 	"config.instanceUuid", "config.uuid", "config.template", "config.version",
 	"config.hardware", "config.extraConfig", "config.files.vmPathName",
 	"config.cpuAllocation", "config.memoryAllocation",
+	"config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
 	"config.nestedHVEnabled", "config.ftEncryptionMode", "config.migrateEncryption",
 	"runtime.powerState", "runtime.connectionState", "runtime.host",
 	"guest.net", "guest.toolsRunningStatus", "snapshot",
@@ -143,12 +143,7 @@ func (mr *machineReader) homeDatastore(o *object, r *providers.Resource) *entity
 	if all, ok := o.props["datastore"].(types.ArrayOfManagedObjectReference); ok && len(all.ManagedObjectReference) == 1 {
 		return mr.inv.entities[all.ManagedObjectReference[0]]
 	}
-	name, _, ok := strings.Cut(strings.TrimPrefix(o.str("config.files.vmPathName"), "["), "]")
-	if !ok {
-		return nil
-	}
-	dc := r.Fields["/datacenter"].Value.Text()
-	return mr.inv.datastores[[2]string{dc, name}]
+	return mr.inv.datastoreNamed(r.Fields["/datacenter"].Value.Text(), o.str("config.files.vmPathName"))
 }
 
 func (mr *machineReader) scalars(o *object, r *providers.Resource) {
@@ -158,8 +153,12 @@ func (mr *machineReader) scalars(o *object, r *providers.Resource) {
 	if n, err := canonical.HardwareVersion(o.str("config.version")); err == nil {
 		r.Set("/hardwareVersion", field(providers.Int(n)))
 	}
-	if on, ok := boolean(o.props["config.nestedHVEnabled"]); ok {
-		r.Set("/nestedHV", field(providers.Bool(on)))
+	for path, property := range map[string]string{
+		"/nestedHV": "config.nestedHVEnabled", "/cpuHotAdd": "config.cpuHotAddEnabled", "/memoryHotAdd": "config.memoryHotAddEnabled",
+	} {
+		if on, ok := boolean(o.props[property]); ok {
+			r.Set(path, field(providers.Bool(on)))
+		}
 	}
 	for path, property := range map[string]string{
 		"/ftEncryptionMode": "config.ftEncryptionMode", "/migrateEncryption": "config.migrateEncryption",

@@ -1,6 +1,9 @@
 package vsphere
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
@@ -234,6 +237,40 @@ func TestSecretOptions(t *testing.T) {
 		if o.hidden && (f.Value.Equal(other.option(o.key, o.value).Value) || !other.foreign(f) || s.foreign(f)) {
 			t.Errorf("%s: digests of two keys must differ and be told apart", o.key)
 		}
+	}
+}
+
+// C23: user data is what cloud-init makes of it, in whatever wrapping; what
+// cannot be unpacked and what is not boot data stands as it is.
+func TestC23BootDataInVMXOptions(t *testing.T) {
+	s := newSecret()
+	const plain = "#cloud-config\nhostname: a\n"
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	zip.Name = "another header"
+	_, _ = zip.Write([]byte(plain))
+	_ = zip.Close()
+	encoded := base64.StdEncoding.EncodeToString
+	for _, key := range []string{"guestinfo.userdata", "guestinfo.metadata", "GuestInfo.VendorData"} {
+		want := s.option(key, plain)
+		for _, value := range []string{encoded([]byte(plain)), encoded(packed.Bytes())} {
+			if got := s.option(key, value); !got.Value.Equal(want.Value) || !got.Sensitive {
+				t.Errorf("%s: %q differs from what it holds", key, value)
+			}
+		}
+		if s.option(key, encoded([]byte(plain+"x"))).Value.Equal(want.Value) {
+			t.Errorf("%s: other data is equal", key)
+		}
+		broken := encoded(packed.Bytes()[:20])
+		if s.option(key, broken).Value.Equal(s.option(key, broken[4:]).Value) {
+			t.Errorf("%s: all that does not unpack is equal", key)
+		}
+	}
+	if s.option("guestinfo.userdata.encoding", "gzip+base64").Value.Equal(s.option("guestinfo.userdata.encoding", "base64").Value) {
+		t.Error("two encodings are equal")
+	}
+	if s.option("guestinfo.other", plain).Value.Equal(s.option("guestinfo.other", encoded([]byte(plain))).Value) {
+		t.Error("data of another kind was unpacked")
 	}
 }
 

@@ -12,17 +12,23 @@ import (
 	"github.com/holdfast-io/holdfast/providers"
 )
 
-// Provider reads vCenters. It is safe for concurrent use.
+// Provider reads vCenters, changes virtual machines where [Provider.Apply] is
+// asked to, and watches them. It is safe for concurrent use.
 type Provider struct {
 	reader client.Reader
 	env    environment
 	now    func() time.Time
 	secret secret
 	index  indexCache
+	count  callCounter
 
-	mu    sync.Mutex
-	conns map[providers.Scope]*connection
-	creds map[string]cachedCredentials
+	mu      sync.Mutex
+	conns   map[providers.Scope]*connection
+	creds   map[string]cachedCredentials
+	started startedTasks
+	own     ownChains
+	// shutdownPatience is how long a guest may take to shut down.
+	shutdownPatience time.Duration
 }
 
 // environment is what the process was started with.
@@ -69,6 +75,8 @@ func New(reader client.Reader, getenv func(string) string) *Provider {
 		secret: newSecret(),
 		conns:  map[providers.Scope]*connection{},
 		creds:  map[string]cachedCredentials{},
+
+		shutdownPatience: defaultShutdownPatience,
 	}
 }
 

@@ -65,7 +65,7 @@ func (p *Provider) connect(ctx context.Context, scope providers.Scope, e endpoin
 	p.mu.Lock()
 	c := p.conns[scope]
 	if c == nil {
-		c = &connection{}
+		c = &connection{count: &p.count}
 		p.conns[scope] = c
 	}
 	p.mu.Unlock()

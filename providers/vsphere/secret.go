@@ -34,6 +34,10 @@ var plainOption = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|-?[0-9]{1,10
 // secretKey are keys whose values are hidden however short they are.
 var secretKey = regexp.MustCompile(`(?i)pass|secret|token|credential|private|apikey|auth|license`)
 
+// bootData are keys whose values cloud-init unpacks, from base64 and gzip, in
+// the encoding that guestinfo.*.encoding names (cloud-init, DataSource VMware).
+var bootData = regexp.MustCompile(`(?i)^guestinfo\.(?:user|meta|vendor)data$`)
+
 // option gives the field for one VMX option. Everything under guestinfo.
 // carries bootstrap data or is written by the guest; of the rest only plain
 // short words show.
@@ -43,6 +47,12 @@ func (s secret) option(key, value string) providers.Field {
 		return providers.Field{Value: providers.String(value)}
 	}
 	payload := []byte(value)
+	if bootData.MatchString(key) {
+		// What does not unpack is compared as it stands.
+		if inner, err := canonical.UserData(value); err == nil {
+			payload = inner
+		}
+	}
 	return providers.Field{Value: providers.String(s.mark + ":" + canonical.Digest(s.key, payload)), Sensitive: true}
 }
 

@@ -50,6 +50,8 @@ type connection struct {
 	endpoint endpoint
 	live     *liveSession
 	names    tagNames
+	// count counts calls; it may be nil.
+	count *callCounter
 }
 
 // liveSession is one login. Both clients share cookies and transport.
@@ -87,7 +89,7 @@ func (c *connection) session(ctx context.Context) (*liveSession, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	live, err := login(ctx, c.endpoint)
+	live, err := login(ctx, c.endpoint, c.count)
 	if err != nil {
 		return nil, loginError(c.endpoint, err)
 	}
@@ -147,7 +149,7 @@ func sessionLost(err error) bool {
 	return fault.Is(err, &types.NotAuthenticated{}) || rest.IsStatusError(err, http.StatusUnauthorized)
 }
 
-func login(ctx context.Context, e endpoint) (_ *liveSession, err error) {
+func login(ctx context.Context, e endpoint, count *callCounter) (_ *liveSession, err error) {
 	sc := soap.NewClient(e.url, false)
 	sc.UserAgent = "holdfast"
 	if err := trust(sc.DefaultTransport(), e); err != nil {
@@ -158,7 +160,7 @@ func login(ctx context.Context, e endpoint) (_ *liveSession, err error) {
 		return nil, err
 	}
 	live := &liveSession{vim: vc, manager: session.NewManager(vc)}
-	vc.RoundTripper = keepalive.NewHandlerSOAP(vc.RoundTripper, keepAliveEvery, func() error {
+	vc.RoundTripper = keepalive.NewHandlerSOAP(countedSOAP{vc.RoundTripper, count}, keepAliveEvery, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), loginPatience)
 		defer cancel()
 		_, err := methods.GetCurrentTime(ctx, vc.Client)
@@ -168,6 +170,7 @@ func login(ctx context.Context, e endpoint) (_ *liveSession, err error) {
 		return nil, err
 	}
 	live.rest = rest.NewClient(vc)
+	live.rest.Transport = countedREST{live.rest.Transport, count}
 	live.rest.Transport = keepalive.NewHandlerREST(live.rest, keepAliveEvery, nil)
 	if live.restErr = live.rest.Login(ctx, e.user); live.restErr != nil {
 		live.restErr = fmt.Errorf("log in to the REST API of %s: %w", e.url.Host, live.restErr)

@@ -80,3 +80,22 @@ func (s *sweep) namePolicies(ctx context.Context, c *pbm.Client, profiles map[st
 	}
 	return nil
 }
+
+// policyIDs gives the ids of all storage policies by name.
+func policyIDs(ctx context.Context, c *pbm.Client) (map[string]string, error) {
+	ids, err := c.QueryProfile(ctx, pbmtypes.PbmProfileResourceType{
+		ResourceType: string(pbmtypes.PbmProfileResourceTypeEnumSTORAGE),
+	}, string(pbmtypes.PbmProfileCategoryEnumREQUIREMENT))
+	if err != nil {
+		return nil, err
+	}
+	content, err := c.RetrieveContent(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]string, len(content))
+	for _, p := range content {
+		known[p.GetPbmProfile().Name] = p.GetPbmProfile().ProfileId.UniqueId
+	}
+	return known, nil
+}

@@ -119,3 +119,10 @@ func (n *tagNames) read(ctx context.Context, m *tags.Manager, now time.Time) (ma
 	n.tags, n.until = known, now.Add(tagNamesLast)
 	return known, nil
 }
+
+// forget has the names read anew.
+func (n *tagNames) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.until = time.Time{}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -14,17 +15,29 @@ import (
 // decide gathers the findings and facts of all readings and hands them to the
 // policies.
 func (s *Sweeper) decide(inv *inventory.Inventory, units []*unit, readings []*Reading) *Result {
-	out := &Result{}
+	in := input(inv, s.Now(), s.Policies)
+	if in.History = s.History; in.History == nil {
+		in.History = map[string]policies.History{}
+	}
+	for _, c := range inv.Clusters {
+		in.Findings = append(in.Findings, uncompared(c)...)
+	}
+	results := resultsOf(units, readings)
+	in.Findings = append(in.Findings, findingsOf(units, readings, results)...)
+	out := assemble(units, readings, results)
+	out.withoutOwners(inv)
+	out.Decisions = policies.Decide(in)
+	return out
+}
+
+// input has the facts that the objects show, with no finding and no history.
+func input(inv *inventory.Inventory, now time.Time, set *policies.Set) policies.Input {
 	in := policies.Input{
-		Now:      s.Now(),
-		Policies: s.Policies,
+		Now:      now,
+		Policies: set,
 		Clusters: map[detector.ClusterRef]policies.ClusterFacts{},
 		Owners:   map[providers.OwnerRef]policies.OwnerFacts{},
 		InFlight: []policies.InFlight{},
-		History:  s.History,
-	}
-	if in.History == nil {
-		in.History = map[string]policies.History{}
 	}
 	for _, c := range inv.Clusters {
 		facts := map[*inventory.Owner]policies.OwnerFacts{}
@@ -34,18 +47,34 @@ func (s *Sweeper) decide(inv *inventory.Inventory, units []*unit, readings []*Re
 		}
 		in.Clusters[refOf(c)] = clusterFacts(c, facts)
 		in.InFlight = append(in.InFlight, inFlight(refOf(c), c)...)
-		in.Findings = append(in.Findings, uncompared(c)...)
 	}
+	return in
+}
+
+// findingsOf gives what comparing came to: of owners, and orphans.
+func findingsOf(units []*unit, readings []*Reading, results map[*inventory.Owner]detector.Result) []detector.Finding {
+	var out []detector.Finding
 	for _, r := range readings {
-		in.Findings = append(in.Findings, r.orphans...)
+		out = append(out, r.orphans...)
+	}
+	for _, u := range units {
+		for _, o := range u.owners {
+			out = append(out, results[o].Findings...)
+		}
+	}
+	return out
+}
+
+// assemble makes the result but for its decisions.
+func assemble(units []*unit, readings []*Reading, results map[*inventory.Owner]detector.Result) *Result {
+	out := &Result{}
+	for _, r := range readings {
 		out.Readings = append(out.Readings, *r)
 	}
-	results := resultsOf(units, readings)
 	for _, u := range units {
 		cluster := ClusterResult{Ref: refOf(u.cluster), Provider: u.provider, Scope: u.scope}
 		for _, o := range u.owners {
 			r := results[o]
-			in.Findings = append(in.Findings, r.Findings...)
 			cluster.Checked += r.Checked
 			cluster.NotChecked += r.NotChecked
 			cluster.Owners = append(cluster.Owners, OwnerResult{Ref: o.Ref, Pool: o.Pool, Source: o.Source, InSync: r.InSync})
@@ -53,8 +82,6 @@ func (s *Sweeper) decide(inv *inventory.Inventory, units []*unit, readings []*Re
 		out.Clusters = append(out.Clusters, cluster)
 	}
 	out.takenAt(readings)
-	out.withoutOwners(inv)
-	out.Decisions = policies.Decide(in)
 	return out
 }
 

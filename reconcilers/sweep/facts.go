@@ -85,6 +85,26 @@ func moving(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
 	return policies.No()
 }
 
+// leaving names an object of the cluster that clusterctl move has marked for
+// deletion, empty if there is none. Objects are marked and deleted one by one,
+// the Cluster last (cmd/clusterctl/client/cluster/mover.go, deleteSourceObject),
+// so this shows one on its way and not those that are gone.
+func leaving(c *inventory.Cluster) string {
+	marked := func(o metav1.Object) bool {
+		_, ok := o.GetAnnotations()[clusterctlv1.DeleteForMoveAnnotation]
+		return ok
+	}
+	if marked(c.Object) {
+		return "Cluster " + c.Key().String()
+	}
+	for _, o := range c.Owners {
+		if marked(o.Infra) || o.Machine != nil && marked(o.Machine) {
+			return o.Ref.String()
+		}
+	}
+	return ""
+}
+
 // rollout reads the status of the pool's controller. A pool whose controller
 // is not among the objects, or has not seen its newest spec, is not known.
 func rollout(c *inventory.Cluster, pool string) policies.Fact {

@@ -15,16 +15,22 @@ import (
 type Outcome struct {
 	// At is when it was decided.
 	At time.Time
-	// Cause says in a word why it was read: Schedule, Start, Requested, Event,
-	// OwnerChanged, PolicyChanged, GateOpened, Verify.
+	// Cause says in a word why it was read, one of those of [Daemon].
 	Cause string
+	// Scope is what was read. A sweep is about all owners in Result, and about
+	// no other owner of their clusters: a cluster may live in several scopes.
+	// The zero Scope stands for owners of which no scope could be found.
+	Scope providers.Scope
+	// Gone are clusters that do not exist any more; such an Outcome holds
+	// nothing else.
+	Gone []detector.ClusterRef
 	// Inventory is the objects that were compared, as they were read.
 	Inventory *inventory.Inventory
 	// Result holds decisions and coverage. In a targeted read it is about
 	// Owners alone; facts and budgets are about everything all the same.
 	Result *Result
 	// Owners are those that a targeted read was about; nil after a sweep of
-	// whole scopes.
+	// whole scopes. One that is not in Result does not exist any more.
 	Owners map[providers.OwnerRef]bool
 	// ChangedBy names who changed a resource last, where events told; the text
 	// is hostile.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -108,7 +109,7 @@ func (s *Sweeper) locate(ctx context.Context, inv *inventory.Inventory) []*unit 
 	g.SetLimit(scopeConcurrency)
 	for i, c := range inv.Clusters {
 		g.Go(func() error {
-			found[i] = s.locateCluster(ctx, c)
+			found[i] = s.locateCluster(ctx, c, nil)
 			return nil
 		})
 	}
@@ -116,7 +117,9 @@ func (s *Sweeper) locate(ctx context.Context, inv *inventory.Inventory) []*unit 
 	return slices.Concat(found...)
 }
 
-func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster) []*unit {
+// locateCluster makes the units of a cluster, or where only is not nil, of those
+// of its owners alone.
+func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster, only map[providers.OwnerRef]bool) []*unit {
 	first := map[string]place{} // what the infrastructure cluster was told
 	for _, o := range c.Owners {
 		if o.Machine == nil {
@@ -126,6 +129,9 @@ func (s *Sweeper) locateCluster(ctx context.Context, c *inventory.Cluster) []*un
 	var out []*unit
 	byScope := map[place]*unit{}
 	for _, o := range c.Owners {
+		if only != nil && !only[o.Ref] {
+			continue
+		}
 		at, asked := first[o.Provider]
 		if o.Machine != nil && at.err == nil || !asked {
 			at = s.place(ctx, o)
@@ -166,6 +172,22 @@ func (s *Sweeper) place(ctx context.Context, o *inventory.Owner) place {
 
 // observe reads each scope once, for all clusters in it.
 func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
+	readings := readingsOf(units)
+	var g errgroup.Group
+	g.SetLimit(scopeConcurrency)
+	for _, r := range readings {
+		g.Go(func() error {
+			s.say("Reading %s", r.Scope)
+			r.Snapshot, r.err = s.Providers[r.Scope.Provider].Observe(ctx, r.Scope)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return readings
+}
+
+// readingsOf makes a reading of each scope among the units, in order.
+func readingsOf(units []*unit) []*Reading {
 	byScope := map[providers.Scope]*Reading{}
 	var readings []*Reading
 	for _, u := range units {
@@ -181,57 +203,51 @@ func (s *Sweeper) observe(ctx context.Context, units []*unit) []*Reading {
 		r.units = append(r.units, u)
 	}
 	slices.SortFunc(readings, func(a, b *Reading) int { return strings.Compare(scopeKey(a.Scope), scopeKey(b.Scope)) })
-	var g errgroup.Group
-	g.SetLimit(scopeConcurrency)
-	for _, r := range readings {
-		g.Go(func() error {
-			s.say("Reading %s", r.Scope)
-			r.Snapshot, r.err = s.Providers[r.Scope.Provider].Observe(ctx, r.Scope)
-			return nil
-		})
-	}
-	_ = g.Wait()
 	return readings
 }
 
 func scopeKey(s providers.Scope) string { return s.String() + "\x00" + s.Identity }
 
-// compare runs desired state and detector over each reading, and confirms what
-// seems to be gone.
+// compare runs desired state and detector over each reading, sets apart what
+// is claimed twice, and confirms what seems to be gone.
 func (s *Sweeper) compare(ctx context.Context, readings []*Reading) {
-	var g errgroup.Group
-	g.SetLimit(scopeConcurrency)
-	for _, r := range readings {
-		if r.err != nil {
-			continue
+	opt := detector.Options{Now: s.Now(), CreationGrace: s.CreationGrace}
+	each := func(do func(*Reading)) {
+		var g errgroup.Group
+		g.SetLimit(scopeConcurrency)
+		for _, r := range readings {
+			if r.err == nil {
+				g.Go(func() error { do(r); return nil })
+			}
 		}
-		g.Go(func() error {
-			s.say("Comparing %s", r.Scope)
-			s.compareReading(ctx, r)
-			return nil
-		})
+		_ = g.Wait()
 	}
-	_ = g.Wait()
+	each(func(r *Reading) {
+		s.say("Comparing %s", r.Scope)
+		for _, u := range r.units {
+			r.owners = append(r.owners, u.owners...)
+		}
+		r.results = s.compareOwners(r.owners, r.Snapshot, r.moved(), opt)
+	})
+	s.claims(readings, opt)
+	each(func(r *Reading) { s.settle(ctx, r, opt) })
 }
 
-func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
-	p := s.Providers[r.Scope.Provider]
-	opt := detector.Options{Now: s.Now(), CreationGrace: s.CreationGrace}
-	for _, u := range r.units {
-		r.owners = append(r.owners, u.owners...)
-	}
-	r.results = make([]detector.Result, len(r.owners))
-	inParallel(len(r.owners), func(i int) {
-		owner := &r.owners[i].Owner
-		want, err := p.Desired(owner, r.Snapshot)
-		if err != nil {
-			r.results[i] = detector.Unread(owner, r.Scope, detector.Unknown, "its spec gives no desired state: "+err.Error())
-			return
-		}
-		r.results[i] = detector.Compare(owner, want, r.Snapshot, opt)
+// compareOwners compares each owner with a snapshot of its place.
+func (s *Sweeper) compareOwners(owners []*inventory.Owner, snap *providers.Snapshot, moved map[*clusterv1.Cluster]string, opt detector.Options) []detector.Result {
+	p := s.Providers[snap.Scope.Provider]
+	results := make([]detector.Result, len(owners))
+	inParallel(len(owners), func(i int) {
+		results[i] = compareOwner(p, &owners[i].Owner, snap, moved, opt)
 	})
-	r.results = detector.DoubleClaims(r.results, r.Snapshot)
-	r.doubt()
+	return results
+}
+
+// settle doubts what is too bad to be true, confirms the other absences, and
+// looks for what nobody wants.
+func (s *Sweeper) settle(ctx context.Context, r *Reading, opt detector.Options) {
+	p := s.Providers[r.Scope.Provider]
+	r.doubt(r.results)
 	if ids := detector.Unconfirmed(r.results...); len(ids) > 0 {
 		s.say("Confirming %d absences in %s", len(ids), r.Scope)
 		confirmation := r.confirm(ctx, p, ids)
@@ -242,11 +258,37 @@ func (s *Sweeper) compareReading(ctx context.Context, r *Reading) {
 	r.orphans = detector.Orphans(r.results, r.Snapshot, r.unseen)
 }
 
+// compareOwner compares one owner with a snapshot.
+func compareOwner(p providers.Provider, owner *providers.Owner, snap *providers.Snapshot, moved map[*clusterv1.Cluster]string, opt detector.Options) detector.Result {
+	if why := moved[owner.Cluster]; why != "" {
+		return detector.Unread(owner, snap.Scope, detector.NotChecked, why)
+	}
+	want, err := p.Desired(owner, snap)
+	if err != nil {
+		return detector.Unread(owner, snap.Scope, detector.Unknown, "its spec gives no desired state: "+err.Error())
+	}
+	return detector.Compare(owner, want, snap, opt)
+}
+
+// moved gives the clusters that clusterctl is taking away, with why: their
+// objects go one after the other, and none of that is a loss (C63).
+func (r *Reading) moved() map[*clusterv1.Cluster]string {
+	out := map[*clusterv1.Cluster]string{}
+	for _, u := range r.units {
+		if object := leaving(u.cluster); object != "" {
+			out[u.cluster.Object] = object + " is being moved to another management cluster"
+		}
+	}
+	return out
+}
+
 // doubt disbelieves the loss of whole clusters. That all of one cluster's
 // resources vanish is rarer than reading the wrong place or having lost the
 // permission to see them.
-func (r *Reading) doubt() {
-	for _, v := range detector.AllAbsent(r.results) {
+// all are the results by which to tell: those of the reading, and what is known
+// of other owners of its clusters.
+func (r *Reading) doubt(all []detector.Result) {
+	for _, v := range detector.AllAbsent(all) {
 		if v.Resources == 1 && len(r.Snapshot.OfKind(v.Kinds[0])) > 0 {
 			continue
 		}

@@ -27,21 +27,25 @@ func noon() time.Time { return now }
 // world is clusters on a fake cloud.
 type world struct {
 	t     *testing.T
+	now   func() time.Time
 	cloud *fake.Provider
 	inv   *inventory.Inventory
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldAt(t, noon) }
+
+func newWorldAt(t *testing.T, now func() time.Time) *world {
 	return &world{
 		t:     t,
-		cloud: fake.New("111122223333", "eu-central-1", noon, providers.KindInstance, providers.KindVPC),
+		now:   now,
+		cloud: fake.New("111122223333", "eu-central-1", now, providers.KindInstance, providers.KindVPC),
 		inv:   &inventory.Inventory{},
 	}
 }
 
 // cluster adds a cluster with a VPC and n machines, all as wanted.
 func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
-	old := metav1.NewTime(now.Add(-24 * time.Hour))
+	old := metav1.NewTime(w.now().Add(-24 * time.Hour))
 	c := &inventory.Cluster{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: old}}}
 	meta := func(object string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: object, CreationTimestamp: old}

@@ -11,7 +11,7 @@ import (
 // unseen gathers what may own resources of a reading's scope and has no owner
 // in it, so that nothing is called an orphan on the strength of a tag alone.
 func unseen(inv *inventory.Inventory, units []*unit, r *Reading) detector.Unseen {
-	out := detector.Unseen{Objects: map[detector.ClusterRef]providers.OwnerRef{}, Unlisted: inv.Unlisted}
+	out := detector.Unseen{Objects: map[detector.ClusterRef]providers.OwnerRef{}, Held: map[detector.ClusterRef]string{}, Unlisted: inv.Unlisted}
 	provider := r.Scope.Provider
 	for _, c := range inv.Elsewhere {
 		if c.Provider == "" || c.Provider == provider {
@@ -24,6 +24,11 @@ func unseen(inv *inventory.Inventory, units []*unit, r *Reading) detector.Unseen
 		}
 	}
 	for _, u := range r.units {
+		if c := u.cluster.Object; c.Spec.Paused != nil && *c.Spec.Paused {
+			// C63: clusterctl move pauses a Cluster first, and then its objects
+			// go one after the other, or come.
+			out.Held[refOf(u.cluster)] = "Cluster " + refOf(u.cluster).String() + " is paused, as it is while its objects are moved"
+		}
 		for _, o := range u.cluster.Uncompared {
 			if _, ok := out.Objects[refOf(u.cluster)]; !ok && (o.Provider == "" || o.Provider == provider) {
 				out.Objects[refOf(u.cluster)] = o.Ref

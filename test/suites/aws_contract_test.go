@@ -53,10 +53,12 @@ func TestAWSContractOnSimulator(t *testing.T) {
 	for _, manifest := range []string{"prod-eu.yaml", "dev-classic.yaml"} {
 		t.Run(manifest, func(t *testing.T) {
 			providertest.Run(t, providertest.Harness{
-				Registration: aws.Registration(),
+				Registration: aws.Registration(), NotTampered: awsNotTamperedOf(manifest), Volatile: awsVolatile,
 				New: func(t *testing.T) *providertest.Environment {
-					server, image := newEC2Sim(t)
-					env := awsContract(t, manifest, awscluster.ClientsFrom(server.Config(simRegion)), awscluster.Options{Simulator: server, Image: image})
+					server, image, clock := newClockedEC2Sim(t, &ec2sim.Delays{})
+					env, cluster := awsContract(t, manifest, awscluster.ClientsFrom(server.Config(simRegion)), awscluster.Options{Simulator: server, Image: image})
+					env.Tampers = awsTampers(cluster, manifest, func(tamper *awscluster.Tamper) string { return tamper.NotOnSim },
+						func() { clock.skip(restUntilModified) })
 					env.Mutations = func() int { return len(server.Mutations()) }
 					env.FailKind = func(_ *testing.T, kind string) func() {
 						return server.InjectFault(ec2sim.Fault{Action: awsReads[kind], Kind: ec2sim.FaultError, Code: "UnauthorizedOperation", Status: http.StatusForbidden})
@@ -73,7 +75,7 @@ func TestAWSContractOnMoto(t *testing.T) {
 	for _, manifest := range []string{"prod-eu.yaml", "dev-classic.yaml"} {
 		t.Run(manifest, func(t *testing.T) {
 			providertest.Run(t, providertest.Harness{
-				Registration: aws.Registration(),
+				Registration: aws.Registration(), NotTampered: awsNotTamperedOnMoto(manifest), Volatile: awsVolatile,
 				New: func(t *testing.T) *providertest.Environment {
 					server, err := moto.Start(t.Context())
 					if err != nil {
@@ -82,7 +84,8 @@ func TestAWSContractOnMoto(t *testing.T) {
 					t.Cleanup(func() { _ = server.Close() })
 					gate := newAWSGate(t, server.URL)
 					pointAWSAt(t, gate.url)
-					env := awsContract(t, manifest, awscluster.NewClients(gate.url, simRegion), awscluster.Options{OnMoto: true})
+					env, cluster := awsContract(t, manifest, awscluster.NewClients(gate.url, simRegion), awscluster.Options{OnMoto: true})
+					env.Tampers = awsTampers(cluster, manifest, notRepairedOnMoto, func() {})
 					env.Mutations, env.FailKind = gate.mutations, gate.refuse
 					return env
 				},
@@ -92,7 +95,7 @@ func TestAWSContractOnMoto(t *testing.T) {
 }
 
 // awsContract makes an example's cluster and what the suite asks about it.
-func awsContract(t *testing.T, manifest string, clients awscluster.Clients, options awscluster.Options) *providertest.Environment {
+func awsContract(t *testing.T, manifest string, clients awscluster.Clients, options awscluster.Options) (*providertest.Environment, *awscluster.Environment) {
 	t.Helper()
 	m, err := awscluster.Load(awsexamples.Files, manifest)
 	if err != nil {
@@ -103,7 +106,7 @@ func awsContract(t *testing.T, manifest string, clients awscluster.Clients, opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, owners := loadAWS(t, env)
+	provider, owners := loadAWS(t, env, aws.WithClock(newHurriedClock()))
 	return &providertest.Environment{
 		Provider: provider, Owners: owners, FailKinds: awsFailKinds(env),
 		Absent: []providers.ID{
@@ -123,7 +126,7 @@ func awsContract(t *testing.T, manifest string, clients awscluster.Clients, opti
 			}
 			return providers.ID{Kind: "Instance", Name: id}
 		},
-	}
+	}, env
 }
 
 // awsGate stands before an endpoint that keeps no log and takes no faults: it

@@ -17,7 +17,12 @@ const simRegion = "eu-central-1"
 // root device by another name than moto does (C22).
 func newEC2Sim(t *testing.T) (server *ec2sim.Server, image string) {
 	t.Helper()
-	server = ec2sim.New(ec2sim.Options{Regions: []string{simRegion}, Delays: &ec2sim.Delays{}})
+	return startEC2Sim(t, ec2sim.Options{Regions: []string{simRegion}, Delays: &ec2sim.Delays{}})
+}
+
+func startEC2Sim(t *testing.T, options ec2sim.Options) (server *ec2sim.Server, image string) {
+	t.Helper()
+	server = ec2sim.New(options)
 	t.Cleanup(server.Close)
 	image, err := server.AddImage(server.DefaultScope(simRegion), ec2sim.Image{Name: "node", RootDevice: "/dev/xvda"})
 	if err != nil {

@@ -190,7 +190,7 @@ func scanAWS(t *testing.T, env *awscluster.Environment) []detector.Finding {
 
 // loadAWS exports a cluster's objects to files, as a user does, and reads them
 // back: its owners, and a provider that finds identities among them.
-func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*providers.Owner) {
+func loadAWS(t *testing.T, env *awscluster.Environment, options ...aws.Option) (*aws.Provider, []*providers.Owner) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := env.Write(dir); err != nil {
@@ -211,7 +211,7 @@ func loadAWS(t *testing.T, env *awscluster.Environment) (*aws.Provider, []*provi
 	for _, p := range inv.Problems {
 		t.Errorf("problem with the exported objects: %+v", p)
 	}
-	provider, err := aws.New(set.Reader(kinds, nil))
+	provider, err := aws.New(set.Reader(kinds, nil), options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,16 @@ func TestVSphereContract(t *testing.T) {
 	}
 	providertest.Run(t, providertest.Harness{
 		Registration: vsphere.Registration(),
+		NotTampered: map[string]string{
+			"VirtualMachine/storagePolicy": "the simulator associates no storage policy: TestVSphereApplyStoragePolicy",
+		},
 		New: func(t *testing.T) *providertest.Environment {
-			e := vsphereEnv(t, nil)
+			e := vsphereEnv(t, vspherecluster.Full)
 			return &providertest.Environment{
 				Provider:  vsphereProvider(t, e),
 				Owners:    e.Owners(),
 				Mutations: func() int { return len(e.Log.Mutating()) },
+				Tampers:   contractTampers(e),
 				Absent: []providers.ID{
 					{Kind: providers.KindVirtualMachine, Name: "00000000-1111-2222-3333-444444444444"},
 					{Kind: providers.KindVirtualMachine, Name: "vm-99999"},
@@ -51,6 +55,15 @@ func TestVSphereContract(t *testing.T) {
 					destroy(t, e, e.Machines[3].Name)
 					bios := e.VSphereVMs[3].Spec.BiosUUID
 					return providers.ID{Kind: providers.KindVirtualMachine, Name: bios}
+				},
+				// CAPV gives its clones the VSphereVM's UID as instance UUID.
+				SeenAs: func(id providers.ID) providers.ID {
+					for _, vm := range e.VSphereVMs {
+						if vm.Spec.BiosUUID == id.Name {
+							id.Name = string(vm.UID)
+						}
+					}
+					return id
 				},
 			}
 		},

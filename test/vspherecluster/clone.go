@@ -9,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -173,9 +174,15 @@ func (b *builder) adapter(ctx context.Context, dev *infrav1.NetworkDeviceSpec, k
 // adjust sets what the simulator's clone leaves out of its config.
 func (b *builder) adjust(ctx context.Context, vm *object.VirtualMachine, vsvm *infrav1.VSphereVM) error {
 	spec := &vsvm.Spec.VirtualMachineCloneSpec
-	config := types.VirtualMachineConfigSpec{NumCoresPerSocket: spec.NumCoresPerSocket}
-	if q := spec.Resources.Requests.Memory; !q.IsZero() {
-		config.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: ptr.To(q.Value() >> 20)}
+	config := types.VirtualMachineConfigSpec{
+		NumCoresPerSocket: spec.NumCoresPerSocket, NestedHVEnabled: spec.NestedHV,
+		FtEncryptionMode: string(spec.FtEncryptionMode), MigrateEncryption: string(spec.MigrateEncryption),
+	}
+	allocate(&config, &spec.Resources)
+	for i := range spec.PciDevices {
+		config.DeviceChange = append(config.DeviceChange, &types.VirtualDeviceConfigSpec{
+			Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: vgpu(spec.PciDevices[i].VGPUProfile),
+		})
 	}
 	for key, value := range spec.CustomVMXKeys {
 		config.ExtraConfig = append(config.ExtraConfig, &types.OptionValue{Key: key, Value: value})
@@ -198,6 +205,35 @@ func (b *builder) adjust(ctx context.Context, vm *object.VirtualMachine, vsvm *i
 	}
 	task, err := vm.Reconfigure(ctx, config)
 	return wait(ctx, task, err, "reconfigure")
+}
+
+func vgpu(profile string) *types.VirtualPCIPassthrough {
+	d := &types.VirtualPCIPassthrough{}
+	d.Key, d.Backing = -1, &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile}
+	return d
+}
+
+// allocate sets what the spec asks for of reservations, limits and shares.
+func allocate(config *types.VirtualMachineConfigSpec, r *infrav1.VirtualMachineResources) {
+	info := func(request, limit resource.Quantity, shares int32, unit int64) *types.ResourceAllocationInfo {
+		a := &types.ResourceAllocationInfo{}
+		if !request.IsZero() {
+			a.Reservation = ptr.To(request.Value() / unit)
+		}
+		if !limit.IsZero() {
+			a.Limit = ptr.To(limit.Value() / unit)
+		}
+		if shares > 0 {
+			a.Shares = &types.SharesInfo{Level: types.SharesLevelCustom, Shares: shares}
+		}
+		if *a == (types.ResourceAllocationInfo{}) {
+			return nil
+		}
+		return a
+	}
+	const mega, mebi = 1_000_000, 1 << 20
+	config.CpuAllocation = info(r.Requests.CPU, r.Limits.CPU, r.Shares.CPU, mega)
+	config.MemoryAllocation = info(r.Requests.Memory, r.Limits.Memory, r.Shares.Memory, mebi)
 }
 
 func resize(disk *types.VirtualDisk, gib int32) {

@@ -3,11 +3,15 @@ package vspherecluster
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/vmware/govmomi/vim25/types"
 )
 
 // administrator is the user agent of the package's own calls, which are not
@@ -58,10 +62,15 @@ var reading = map[string]bool{
 	"RetrieveServiceContent": true, "Login": true, "Logout": true, "CurrentTime": true,
 	"CreateContainerView": true, "DestroyView": true, "RetrievePropertiesEx": true, "ContinueRetrievePropertiesEx": true,
 	"FindByUuid": true, "FindAllByUuid": true,
+	"CreatePropertyCollector": true, "DestroyPropertyCollector": true, "CreateFilter": true, "DestroyPropertyFilter": true,
+	"WaitForUpdatesEx": true, "CancelWaitForUpdates": true,
+	"QueryEvents": true, "CreateCollectorForEvents": true, "SetCollectorPageSize": true, "RewindCollector": true,
+	"ReadNextEvents": true, "DestroyCollector": true, "PbmQueryProfile": true,
 	"PbmRetrieveServiceContent": true, "PbmQueryAssociatedProfiles": true, "PbmRetrieveContent": true,
 	"POST /rest/com/vmware/cis/session": true, "DELETE /rest/com/vmware/cis/session": true, "GET /rest/com/vmware/cis/session": true,
 	"POST /rest/com/vmware/cis/session?~action=get":                                           true,
 	"POST /rest/com/vmware/cis/tagging/tag-association?~action=list-attached-tags-on-objects": true,
+	"POST /rest/com/vmware/cis/tagging/tag-association?~action=list-attached-tags":            true,
 }
 
 // Mutating gives the calls that are not known to leave the inventory as it
@@ -130,11 +139,16 @@ func methodOf(r *http.Request, body []byte) string {
 
 // NotAuthenticated answers a SOAP call as a vCenter does that has forgotten
 // the session.
-func NotAuthenticated(w http.ResponseWriter) {
+func NotAuthenticated(w http.ResponseWriter) { Fault(w, &types.NotAuthenticated{}) }
+
+// Fault answers a SOAP call with a fault of that type; what the fault holds is
+// left out.
+func Fault(w http.ResponseWriter, fault types.BaseMethodFault) {
+	name := reflect.TypeOf(fault).Elem().Name()
 	w.WriteHeader(http.StatusInternalServerError)
-	_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?>
 <soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>
-<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>The session is not authenticated.</faultstring><detail>
-<NotAuthenticatedFault xmlns="urn:vim25" xsi:type="NotAuthenticated"><object type="PropertyCollector">propertyCollector</object><privilegeId>System.View</privilegeId></NotAuthenticatedFault>
-</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
+<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>%[1]s, says the test.</faultstring><detail>
+<%[1]sFault xmlns="urn:vim25" xsi:type="%[1]s"></%[1]sFault>
+</detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`, name)
 }

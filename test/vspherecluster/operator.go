@@ -67,11 +67,25 @@ func (m *machine) powerOff(ctx context.Context) error {
 
 // poke changes a property inside the simulator: what no operator does, but
 // hardware, storage and failovers do.
-func (m *machine) poke(property string, value any) {
-	v := m.env.Model.Service.Context
-	v.WithLock(m.vm.Reference(), func() {
-		v.Map.Update(v, v.Map.Get(m.vm.Reference()).(*simulator.VirtualMachine), []types.PropertyChange{{Name: property, Val: value}})
+func (m *machine) poke(property string, value any) { m.env.Poke(m.vm.Reference(), property, value) }
+
+// Poke changes a property of a machine inside the simulator, which no API does.
+func (v *VCenter) Poke(vm types.ManagedObjectReference, property string, value any) {
+	c := v.Model.Service.Context
+	c.WithLock(vm, func() {
+		c.Map.Update(c, c.Map.Get(vm).(*simulator.VirtualMachine), []types.PropertyChange{{Name: property, Val: value}})
 	})
+}
+
+// Rewire puts the machine's adapter of that number on another network.
+func Rewire(ctx context.Context, vm *object.VirtualMachine, index int, backing types.BaseVirtualDeviceBackingInfo) error {
+	m := &machine{name: vm.Reference().Value, vm: vm}
+	nics, err := m.nics(ctx)
+	if err != nil {
+		return err
+	}
+	nics[index].GetVirtualDevice().Backing = backing
+	return m.device(ctx, opEdit, "", nics[index])
 }
 
 // disks gives the machine's disks in the order of their keys.

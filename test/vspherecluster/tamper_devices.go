@@ -243,12 +243,7 @@ func (m *machine) rewire(ctx context.Context, index int, network string, diff Di
 	}
 	old := nics[index].GetVirtualDevice().Backing
 	set := func(ctx context.Context, backing types.BaseVirtualDeviceBackingInfo) error {
-		nics, err := m.nics(ctx)
-		if err != nil {
-			return err
-		}
-		nics[index].GetVirtualDevice().Backing = backing
-		return m.device(ctx, opEdit, "", nics[index])
+		return Rewire(ctx, m.vm, index, backing)
 	}
 	n, err := m.env.Finder.Network(ctx, network)
 	if err != nil {

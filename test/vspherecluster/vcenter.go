@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 
@@ -35,6 +36,8 @@ type VCenter struct {
 	Model *simulator.Model
 
 	server *simulator.Server
+	// again serves in the place of server after a restart.
+	again *http.Server
 	// tagIDs are the ids that the simulator chose, by those of the example.
 	tagIDs map[string]string
 	// dir holds the datastores.
@@ -64,6 +67,7 @@ func StartVCenter(ctx context.Context) (_ *VCenter, err error) {
 	if err := v.connect(ctx); err != nil {
 		return nil, err
 	}
+	m.Service.Context.Map.AddHandler(newGuests())
 	if err := v.furnish(ctx); err != nil {
 		return nil, fmt.Errorf("furnish simulator: %w", err)
 	}
@@ -103,8 +107,7 @@ func (v *VCenter) CertificateFile() (string, error) { return v.server.Certificat
 
 // Close stops the simulator and removes its files.
 func (v *VCenter) Close() {
-	v.server.CloseClientConnections()
-	v.server.Close()
+	v.stop()
 	v.Model.Remove()
 	if v.dir != "" {
 		_ = os.RemoveAll(v.dir)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/reconcilers/sweep"
+)
+
+// readiness tells when this process does its work: the caches are filled, and
+// on the leader a cloud has answered under an identity that it accepts. It is a
+// [sweep.Sink], because nothing shows that better than a read that came to
+// something.
+type readiness struct {
+	elected <-chan struct{}
+	cache   cache.Cache
+	load    func(context.Context, inventory.Selection) (*inventory.Inventory, error)
+
+	answered atomic.Bool
+}
+
+// Consume implements [sweep.Sink].
+func (r *readiness) Consume(_ context.Context, o *sweep.Outcome) error {
+	if o.Result == nil || r.answered.Load() {
+		return nil
+	}
+	for i := range o.Result.Clusters {
+		if !o.Result.Clusters[i].TakenAt.IsZero() {
+			r.answered.Store(true)
+		}
+	}
+	return nil
+}
+
+// probeTime bounds one probe: the kubelet asks again.
+const probeTime = 2 * time.Second
+
+// check says why the process is not ready, or nil.
+func (r *readiness) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if !r.cache.WaitForCacheSync(ctx) {
+		return errors.New("the caches are not filled yet")
+	}
+	select {
+	case <-r.elected:
+	default:
+		return nil // a standby has no more to do than wait
+	}
+	if r.answered.Load() {
+		return nil
+	}
+	// Without a Cluster there is no cloud to ask.
+	none, err := r.load(ctx, inventory.Selection{Clusters: []string{"/"}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("list Clusters: %w", err)
+	case len(none.Elsewhere) == 0:
+		return nil
+	}
+	return errors.New("no cloud has answered yet: see the log, and the condition DriftDetected of the Clusters")
+}
+
+// ready is the check of /readyz.
+func (d *controller) ready(r *http.Request) error {
+	if d.readiness == nil {
+		return errors.New("still being set up")
+	}
+	return d.readiness.check(r.Context())
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/reconcilers/metrics"
+	"github.com/holdfast-io/holdfast/reconcilers/status"
+	"github.com/holdfast-io/holdfast/reconcilers/sweep"
+)
+
+const (
+	// gracefulStop leaves a second of the ten that are promised for what comes
+	// after the manager.
+	gracefulStop = 8 * time.Second
+	// keepIdentities is for how long an identity object or Secret is not read
+	// again: all machines of a sweep ask for the same few.
+	keepIdentities = 15 * time.Second
+)
+
+// controller is everything that runs, wired.
+type controller struct {
+	manager manager.Manager
+	kinds   *inventory.Kinds
+	// client reads and writes at the API server itself: what is written
+	// follows from what is there.
+	client    client.Client
+	lease     *lease
+	daemon    *sweep.Daemon
+	readiness *readiness
+	clouds    map[string]providers.Provider
+
+	policyMetrics metrics.Policies
+}
+
+// newController wires everything and starts nothing.
+func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) (*controller, error) {
+	set, err := c.policies(log)
+	if err != nil {
+		return nil, &statusError{code: exitBadPolicy, err: err}
+	}
+	d := &controller{}
+	if d.kinds, err = inventory.NewKinds(registrations()...); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(d.kinds.Scheme()); err != nil {
+		return nil, err
+	}
+	if err := d.makeManager(ctx, c, cfg, log); err != nil {
+		return nil, fmt.Errorf("set up the controller for %s: %w", cfg.Host, err)
+	}
+	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
+		return nil, err
+	}
+	if err := d.makeClouds(); err != nil {
+		return nil, err
+	}
+	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(), Namespaces: c.namespaces()}
+	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
+	measured, err := d.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conditions := status.New(status.Options{
+		Reader: d.manager.GetAPIReader(), Client: d.client,
+		OpenAPI: openAPI.OpenAPIV3(), Events: d.manager.GetEventRecorder(v1alpha1.FieldManager),
+	})
+	triggers, err := sweep.NewTriggers(d.manager.GetConfig(), d.kinds, d.manager.GetRESTMapper(), c.namespaces()...)
+	if err != nil {
+		return nil, err
+	}
+	store := d.records(c)
+	d.daemon = &sweep.Daemon{
+		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
+		Policies: func() *policies.Set { return set },
+		Sinks:    []sweep.Sink{store, conditions, measured, d.readiness},
+		Meter:    measured,
+		Log:      log.WithName("sweep"),
+
+		CreationGrace: c.CreationGrace.Duration, StartSpread: c.StartSpread.Duration, Concurrency: c.Concurrency,
+	}
+	if c.StartSpread.Duration == 0 {
+		d.daemon.StartSpread = -1 // its zero is a default
+	}
+	if err := d.manager.Add(d.daemon); err != nil {
+		return nil, err
+	}
+	if err := d.remediate(store); err != nil {
+		return nil, err
+	}
+	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
+	return d, nil
+}
+
+// ownKinds are those of Holdfast's kinds that are read.
+func (c *controllerConfig) ownKinds() []string {
+	kinds := []string{v1alpha1.KindRemediation}
+	if c.PolicyObjects {
+		kinds = append(kinds, v1alpha1.KindDriftPolicy)
+	}
+	return kinds
+}
+
+// namespaces to look at; none is all.
+func (c *controllerConfig) namespaces() []string {
+	if c.Namespace == "" {
+		return nil
+	}
+	return []string{c.Namespace}
+}
+
+func (c *controllerConfig) policies(log logr.Logger) (*policies.Set, error) {
+	set, problems := policies.Load(policyOptions(), c.Policy...)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		log.Info("Policy warning", "problem", p.String())
+	}
+	return set, nil
+}
+
+func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = "holdfast/" + buildVersion().Version
+	cfg.QPS = -1 // the server's own priority and fairness protects it
+	serving := metricsserver.Options{BindAddress: c.MetricsBindAddress, SecureServing: c.MetricsSecure, CertDir: c.MetricsCertDir}
+	if c.MetricsSecure {
+		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	stop := gracefulStop
+	options := manager.Options{
+		Scheme: d.kinds.Scheme(), Logger: log, Metrics: serving,
+		HealthProbeBindAddress: c.HealthProbeBindAddress, PprofBindAddress: c.PprofBindAddress,
+		GracefulShutdownTimeout: &stop,
+		BaseContext:             func() context.Context { return logr.NewContext(ctx, log) },
+	}
+	if c.Namespace != "" {
+		options.Cache.DefaultNamespaces = map[string]cache.Config{c.Namespace: {}}
+	}
+	var err error
+	if d.lease, err = newLease(c, cfg); err != nil {
+		return err
+	}
+	if d.lease != nil {
+		options.LeaderElection = true
+		options.LeaderElectionResourceLockInterface = d.lease.lock()
+		options.LeaderElectionReleaseOnCancel = true
+		options.LeaseDuration = &c.LeaderElectionLeaseDuration.Duration
+		options.RenewDeadline = &c.LeaderElectionRenewDeadline.Duration
+		options.RetryPeriod = &c.LeaderElectionRetryPeriod.Duration
+	}
+	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {
+		return err
+	}
+	d.client, err = client.New(d.manager.GetConfig(), client.Options{
+		Scheme: d.kinds.Scheme(), Mapper: d.manager.GetRESTMapper(), HTTPClient: d.manager.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	if err := d.manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return d.manager.AddReadyzCheck("holdfast", d.ready)
+}
+
+// makeClouds makes the providers. Identities and Secrets are read live: a
+// cache of them would hold every Secret of the management cluster.
+func (d *controller) makeClouds() error {
+	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
+		Keep: keepIdentities, Now: time.Now}
+	d.clouds = map[string]providers.Provider{}
+	for _, r := range registrations() {
+		p, err := r.New(reader)
+		if err != nil {
+			d.close()
+			return fmt.Errorf("provider %s: %w", r.Name, err)
+		}
+		d.clouds[r.Name] = p
+	}
+	return nil
+}
+
+// measure registers every series.
+func (d *controller) measure(ctx context.Context) (*metrics.Sink, error) {
+	sink := metrics.NewSink()
+	records, err := metrics.NewRemediations(ctx, d.manager.GetCache(), sink)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range []prometheus.Collector{sink, records, &d.policyMetrics, metrics.NewClouds(d.clouds)} {
+		if err := ctrlmetrics.Registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return sink, nil
+}
+
+// close ends the sessions of the clouds.
+func (d *controller) close() {
+	for _, p := range d.clouds {
+		if c, ok := p.(io.Closer); ok {
+			_ = c.Close() // a session that stays open ends by itself
+		}
+	}
+}

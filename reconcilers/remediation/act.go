@@ -1,0 +1,280 @@
+package remediation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/remediator"
+)
+
+func asNoPath(err error, target **remediator.NoPathError) bool { return errors.As(err, target) }
+
+// hardGates say that an object is none of Holdfast's business now, or that
+// nothing is known: what has begun waits for them too. Others say when a thing
+// may begin, and what has begun goes on to its end.
+var hardGates = []string{policies.GateMode, policies.GateNotDrift, policies.GateNotKnown, policies.GatePaused, policies.GateDeleting,
+	policies.GateMoving, policies.GateExternallyManaged, policies.GateSkipRemediation, policies.GateAmbiguous}
+
+func hardBlock(d *policies.Decision) *policies.Block {
+	if d == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(d.Blocked, func(b policies.Block) bool { return slices.Contains(hardGates, b.By) }); i >= 0 {
+		return &d.Blocked[i]
+	}
+	return nil
+}
+
+// run goes on with an attempt that has begun, in this process or in one that
+// died: it looks again before it does anything.
+func (c *Controller) run(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Result, error) {
+	if r.Spec.Action == v1alpha1.WriteAction(policies.Replace) {
+		taken, err := c.Replacer.Taken(ctx, r)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if taken {
+			return c.replace(ctx, r)
+		}
+	} else if change, ok := c.pending(r); ok {
+		return c.apply(ctx, r, change)
+	}
+	read, err := c.fresh(resuming(ctx, r), r, remediator.OwnerOf(r))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return c.act(ctx, r, read)
+}
+
+// act does what an attempt does, on a read just now.
+func (c *Controller) act(ctx context.Context, r *v1alpha1.Remediation, read remediator.Read) (ctrl.Result, error) {
+	v := remediator.VerdictOn(r, read)
+	poll := ctrl.Result{RequeueAfter: c.times().Poll}
+	if !v.Clear {
+		return c.wait(ctx, r, remediator.ReasonWaitingForRead, "the resource could not be read in full", poll)
+	}
+	if b := hardBlock(v.Decision); b != nil {
+		return c.wait(ctx, r, remediator.ReasonWaiting, b.By+": "+b.Detail, poll)
+	}
+	if r.Spec.Action == v1alpha1.WriteAction(policies.Replace) {
+		if v.Decision == nil || !remediator.Acting(v.Decision) {
+			return c.takeBack(ctx, r, v)
+		}
+		return c.replace(ctx, r)
+	}
+	return c.patch(ctx, r, v, read)
+}
+
+func (c *Controller) wait(ctx context.Context, r *v1alpha1.Remediation, reason, message string, result ctrl.Result) (ctrl.Result, error) {
+	return result, c.write(ctx, r, remediator.Wait(r, reason, message))
+}
+
+// patch sets values. A machine that is stopped for it is emptied first.
+func (c *Controller) patch(ctx context.Context, r *v1alpha1.Remediation, v remediator.Verdict, read remediator.Read) (ctrl.Result, error) {
+	switch {
+	case v.OwnerGone:
+		return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonOwnerGone, "its owner does not exist any more", c.Now()))
+	case v.Decision != nil && !remediator.Acting(v.Decision) && r.Status.Drain == nil:
+		return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonPolicyChanged, "nothing is to be done any more: "+v.Decision.Reason, c.Now()))
+	}
+	drained := false
+	if r.Spec.Disruptive && r.Spec.Machine != nil {
+		done, result, err := c.drain(ctx, r)
+		if err != nil || !done {
+			return result, err
+		}
+		drained = true
+	}
+	change, ok := remediator.ChangeOf(r, read.Decisions, drained)
+	if !ok {
+		return c.acted(ctx, r, "the cloud has the wanted values already")
+	}
+	return c.apply(ctx, r, change)
+}
+
+// drain empties the machine's node; what it is about to do is stored first.
+func (c *Controller) drain(ctx context.Context, r *v1alpha1.Remediation) (bool, ctrl.Result, error) {
+	if r.Status.Drain == nil {
+		plan, err := c.Drainer.Plan(ctx, r)
+		if err != nil {
+			result, err := c.failing(ctx, r, remediator.ReasonDrainFailed, err)
+			return false, result, err
+		}
+		if plan == nil {
+			return true, ctrl.Result{}, nil
+		}
+		plan.StartedAt = metav1.NewTime(c.Now().UTC().Truncate(time.Second))
+		status := remediator.Wait(r, remediator.ReasonDraining, "node "+plan.Node+" is being drained")
+		status.Drain = plan
+		if err := c.write(ctx, r, status); err != nil {
+			return false, ctrl.Result{}, err
+		}
+	}
+	if err := c.fenced(ctx); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	done, message, err := c.Drainer.Drain(ctx, r)
+	switch {
+	case err != nil:
+		result, err := c.failing(ctx, r, remediator.ReasonDrainFailed, err)
+		return false, result, err
+	case !done && c.late(r, c.times().Act):
+		result, err := c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseFailed, v1alpha1.OutcomeFailed, remediator.ReasonDrainFailed,
+			"the node could not be drained in time: "+message, c.Now()))
+		return false, result, err
+	case !done:
+		result, err := c.wait(ctx, r, remediator.ReasonDraining, "node "+r.Status.Drain.Node+" is being drained: "+message, ctrl.Result{RequeueAfter: c.times().Poll})
+		return false, result, err
+	}
+	return true, ctrl.Result{}, nil
+}
+
+func (c *Controller) late(r *v1alpha1.Remediation, bound time.Duration) bool {
+	return r.Status.StartedAt == nil || c.Now().Sub(r.Status.StartedAt.Time) > bound
+}
+
+// failing passes an error on, to be tried again, until the attempt's time is
+// over; then the attempt has failed.
+func (c *Controller) failing(ctx context.Context, r *v1alpha1.Remediation, reason string, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || ctx.Err() != nil || !c.late(r, c.times().Act) {
+		return ctrl.Result{}, err
+	}
+	return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseFailed, v1alpha1.OutcomeFailed, reason, err.Error(), c.Now()))
+}
+
+// apply hands a change to the provider. It is kept while the cloud has not
+// settled it, so that it goes on as it began.
+func (c *Controller) apply(ctx context.Context, r *v1alpha1.Remediation, change providers.Change) (ctrl.Result, error) {
+	if err := c.fenced(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	s := r.Spec.Scope
+	scope := providers.Scope{Provider: s.Provider, Account: s.Account, Region: s.Region, Identity: s.Identity}
+	applier := c.Appliers[s.Provider]
+	if applier == nil {
+		return c.end(ctx, r, remediator.Held(r, remediator.ReasonNotExecuted, "provider "+s.Provider+" of this program cannot write", c.Now()))
+	}
+	err := applier.Apply(ctx, scope, change)
+	var refused *providers.ApplyError
+	switch {
+	case err == nil:
+		c.keep(r, nil)
+		return c.acted(ctx, r, "the cloud has taken the change")
+	case errors.Is(err, providers.ErrPending) && !c.late(r, c.times().Act):
+		c.keep(r, &change)
+		return c.wait(ctx, r, remediator.ReasonSettling, "the cloud has not completed the change yet", ctrl.Result{RequeueAfter: min(c.times().Poll, 5*time.Second)})
+	case errors.As(err, &refused):
+		c.keep(r, nil)
+		log.FromContext(ctx).Info("The cloud refuses a change", "reason", refused.Reason)
+		return c.end(ctx, r, remediator.Failed(r, err, c.Now()))
+	default:
+		return c.failing(ctx, r, remediator.ReasonError, err)
+	}
+}
+
+func (c *Controller) keep(r *v1alpha1.Remediation, change *providers.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := attemptKey{r.UID, r.Status.AttemptCount}
+	if change == nil {
+		delete(c.underway, key)
+		return
+	}
+	if c.underway == nil {
+		c.underway = map[attemptKey]providers.Change{}
+	}
+	c.underway[key] = *change
+}
+
+func (c *Controller) pending(r *v1alpha1.Remediation) (providers.Change, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change, ok := c.underway[attemptKey{r.UID, r.Status.AttemptCount}]
+	return change, ok
+}
+
+func (c *Controller) acted(ctx context.Context, r *v1alpha1.Remediation, message string) (ctrl.Result, error) {
+	return ctrl.Result{RequeueAfter: c.times().Settle}, c.write(ctx, r, remediator.Acted(r, message, c.Now()))
+}
+
+// replace takes one step of a replacement; each is stored before the next.
+func (c *Controller) replace(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Result, error) {
+	if err := c.fenced(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	poll := ctrl.Result{RequeueAfter: c.times().Poll}
+	progress, err := c.Replacer.Advance(ctx, r)
+	var moved *providers.ApplyError
+	var none *remediator.NoPathError
+	switch {
+	case errors.As(err, &moved), asNoPath(err, &none):
+		if _, err := c.Replacer.Withdraw(ctx, r); err != nil {
+			return ctrl.Result{}, err
+		}
+		reason := remediator.ReasonMoved
+		if none != nil {
+			reason = none.Reason
+		}
+		return c.end(ctx, r, remediator.Held(r, reason, err.Error(), c.Now()))
+	case err != nil:
+		return ctrl.Result{}, err
+	case progress.Done:
+		return poll, c.write(ctx, r, remediator.Acted(r, "the old Machine is being deleted", c.Now()))
+	}
+	status := remediator.Wait(r, progress.Reason, progress.Message)
+	status.Replacement = &progress.Replacement
+	step := r.Status.Replacement.Step
+	if err := c.write(ctx, r, status); err != nil {
+		return ctrl.Result{}, err
+	}
+	if progress.Replacement.Step != step {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // the next step is stored: take it
+	}
+	if c.late(r, c.times().Take) {
+		return c.giveUp(ctx, r)
+	}
+	return poll, nil
+}
+
+// giveUp takes back a request that nobody took up in time.
+func (c *Controller) giveUp(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Result, error) {
+	back, err := c.Replacer.Withdraw(ctx, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !back {
+		return ctrl.Result{RequeueAfter: c.times().Poll}, nil // it is being deleted after all
+	}
+	return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseFailed, v1alpha1.OutcomeFailed, remediator.ReasonNotTaken,
+		"nobody took up the replacement in time: "+r.Status.Message, c.Now()))
+}
+
+// takeBack ends a replacement that is not wanted any more and that nobody has
+// taken up.
+func (c *Controller) takeBack(ctx context.Context, r *v1alpha1.Remediation, v remediator.Verdict) (ctrl.Result, error) {
+	if err := c.fenced(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	back, err := c.Replacer.Withdraw(ctx, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !back && !v.OwnerGone {
+		return ctrl.Result{RequeueAfter: c.times().Poll}, nil
+	}
+	if !back {
+		return c.replace(ctx, r)
+	}
+	return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonTakenBack,
+		"it was not wanted any more before anything was done", c.Now()))
+}

@@ -1,0 +1,145 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/openapi"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/reconcilers/sweep"
+)
+
+// Reasons of Kubernetes events about a Machine, or about an infrastructure
+// object or a Cluster that has none.
+const (
+	// EventDriftDetected: something drifts that did not before.
+	EventDriftDetected = "DriftDetected"
+	// EventDriftResolved: nothing drifts any more.
+	EventDriftResolved = "DriftResolved"
+	// EventDriftUnknown: it cannot be told any more whether something drifts.
+	EventDriftUnknown = "DriftUnknown"
+)
+
+// eventAction is the action of every event: the events.k8s.io API wants one.
+const eventAction = "Compare"
+
+// Options are what a Sink works with.
+type Options struct {
+	// Reader reads live objects; it must not be a cache.
+	Reader client.Reader
+	// Client writes their status; its RESTMapper says which versions there are.
+	Client client.Client
+	// OpenAPI says where kinds keep their conditions.
+	OpenAPI openapi.Client
+	// Events takes the events.
+	Events events.EventRecorder
+	// Now is the clock; nil is the real one.
+	Now func() time.Time
+}
+
+// Sink shows outcomes on objects. It is a [sweep.Sink].
+type Sink struct {
+	writer writer
+	events events.EventRecorder
+
+	mu     sync.Mutex
+	memory *memory
+}
+
+var _ sweep.Sink = (*Sink)(nil)
+
+// New makes a Sink. It does no I/O.
+func New(o Options) *Sink {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Sink{
+		writer: writer{reader: o.Reader, client: o.Client, places: &places{mapper: o.Client.RESTMapper(), openAPI: o.OpenAPI, now: o.Now}},
+		events: o.Events,
+		memory: newMemory(),
+	}
+}
+
+// writes bounds how many objects are written at once: a first sweep writes each
+// of them.
+const writes = 8
+
+// maxErrors bounds how many errors of one outcome are told.
+const maxErrors = 5
+
+// Consume implements [sweep.Sink]. It goes on where one object cannot be
+// written, and joins the errors.
+func (s *Sink) Consume(ctx context.Context, outcome *sweep.Outcome) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := plan(outcome, s.memory)
+	var (
+		mu   sync.Mutex
+		errs []error
+		g    errgroup.Group
+	)
+	g.SetLimit(writes)
+	for i := range jobs {
+		g.Go(func() error {
+			if err := s.do(ctx, &jobs[i], outcome.At); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors], fmt.Errorf("and %d more objects", more))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sink) do(ctx context.Context, j *job, at time.Time) error {
+	done, err := s.writer.set(ctx, j.object, j.conditions, at)
+	if err != nil || done.before == nil || !j.speaks {
+		return err
+	}
+	for i := range done.changed {
+		if c := &done.changed[i]; c.kind == typeDriftDetected {
+			s.tell(j, c, done.before[c.kind])
+		}
+	}
+	return nil
+}
+
+// tell sends the event of a change, if it is one that a person wants to know.
+func (s *Sink) tell(j *job, now, before *condition) {
+	was := metav1.ConditionStatus("")
+	if before != nil {
+		was = before.status
+	}
+	switch {
+	case now.status == metav1.ConditionTrue && (was != metav1.ConditionTrue || j.redrifted):
+		s.event(j, corev1.EventTypeWarning, EventDriftDetected, now.message)
+	case now.status == metav1.ConditionUnknown && (was != metav1.ConditionUnknown || before.reason != now.reason):
+		s.event(j, corev1.EventTypeWarning, EventDriftUnknown, now.message)
+	case now.status == metav1.ConditionFalse && was == metav1.ConditionTrue:
+		s.event(j, corev1.EventTypeNormal, EventDriftResolved, "Everything that was compared is as declared")
+	case now.status == metav1.ConditionFalse && was == metav1.ConditionUnknown:
+		s.event(j, corev1.EventTypeNormal, EventDriftResolved, "Compared again, and everything that was compared is as declared")
+	}
+}
+
+func (s *Sink) event(j *job, kind, reason, message string) {
+	var about runtime.Object
+	if j.about != nil {
+		about = j.about
+	}
+	s.events.Eventf(j.object, about, kind, reason, eventAction, "%s", bounded(message, maxNote))
+}

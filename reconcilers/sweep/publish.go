@@ -1,0 +1,112 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+
+	"github.com/holdfast-io/holdfast/providers"
+)
+
+// queue holds outcomes until the sinks take them, in the order in which they
+// were decided. Handing one over never blocks: a sink may itself ask for a
+// fresh read while it consumes.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*delivery
+	some    chan struct{}
+	closed  bool
+}
+
+// delivery is one outcome on its way.
+type delivery struct {
+	outcome *Outcome
+	done    chan struct{}
+}
+
+// wait blocks until the sinks took the outcome; there may be none.
+func (d *delivery) wait(ctx context.Context) {
+	if d == nil {
+		return
+	}
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+	}
+}
+
+func newQueue() *queue { return &queue{some: make(chan struct{}, 1)} }
+
+func (q *queue) put(o *Outcome) *delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := &delivery{outcome: o, done: make(chan struct{})}
+	if q.closed {
+		close(d.done)
+		return d
+	}
+	q.waiting = append(q.waiting, d)
+	select {
+	case q.some <- struct{}{}:
+	default:
+	}
+	return d
+}
+
+func (q *queue) take() *delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	d := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return d
+}
+
+// close lets go of what nobody will take any more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	for _, d := range q.waiting {
+		close(d.done)
+	}
+	q.waiting = nil
+}
+
+// tell hands an outcome to the sinks.
+func (d *Daemon) tell(o *Outcome) *delivery { return d.queue.put(o) }
+
+// publish feeds the sinks until the context ends.
+func (d *Daemon) publish(ctx context.Context) {
+	defer d.queue.close()
+	for {
+		next := d.queue.take()
+		if next == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.queue.some:
+			}
+			continue
+		}
+		for _, sink := range d.Sinks {
+			if ctx.Err() != nil {
+				break
+			}
+			err := sink.Consume(ctx, next.outcome)
+			if err == nil || ctx.Err() != nil {
+				continue
+			}
+			logr.FromContextOrDiscard(ctx).Error(errors.New(providers.Redact(oneLine(err.Error()))), "Sink failed, the next outcome brings the state again", "sink", fmt.Sprintf("%T", sink))
+			if d.Meter != nil {
+				d.Meter.SinkFailed(sink, err)
+			}
+		}
+		close(next.done)
+	}
+}

@@ -40,7 +40,7 @@ func BenchmarkDaemon(b *testing.B) {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
 	var cost struct {
-		Machines, Decisions                                                                       int
+		Machines, Decisions                                                              int
 		SweepCPUSeconds, SweepSeconds, TargetCPUSeconds, TargetSeconds, IdleMiB, PeakMiB float64
 	}
 	for b.Loop() {

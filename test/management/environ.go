@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"testing"
 )
 
 // environment leads a program to the ground: the management cluster by
@@ -43,7 +42,10 @@ func (g *Ground) Environ() []string {
 // Setenv leads code under test in this process to the ground until the test
 // ends, as [Ground.Environ] leads a program. Tests that use it cannot be
 // parallel.
-func (g *Ground) Setenv(t *testing.T) {
+func (g *Ground) Setenv(t interface {
+	Helper()
+	Setenv(key, value string)
+}) {
 	t.Helper()
 	for key, value := range g.environment() {
 		t.Setenv(key, value)

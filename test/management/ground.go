@@ -9,7 +9,6 @@ import (
 	"log"
 	"os"
 	"sync"
-	"testing"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
@@ -37,7 +36,7 @@ type Ground struct {
 	// Namespace holds the test's clusters.
 	Namespace string
 
-	t       testing.TB
+	t       T
 	plane   *plane
 	ctx     context.Context
 	running sync.WaitGroup
@@ -53,6 +52,19 @@ func (g *Ground) fault(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.faults = append(g.faults, err)
+}
+
+// T is what the ground asks of a test; [testing.TB] is one. Fatal and Fatalf must
+// not return to their caller, and what Cleanup is given must run at the end, the
+// last first.
+type T interface {
+	Name() string
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
 }
 
 // Option changes what Start gives.
@@ -136,7 +148,7 @@ func (o without) Write(line []byte) (int, error) {
 
 // Start gives a test its ground, until it ends. It fails the test where the
 // binaries are missing: hack/test.sh builds them.
-func Start(t testing.TB, opts ...Option) *Ground {
+func Start(t T, opts ...Option) *Ground {
 	t.Helper()
 	var o options
 	for _, opt := range opts {
@@ -170,7 +182,7 @@ func Start(t testing.TB, opts ...Option) *Ground {
 }
 
 // acquire gives the shared plane, or one that ends with the test.
-func acquire(t testing.TB, o options) (*plane, error) {
+func acquire(t T, o options) (*plane, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.on && !o.alone {

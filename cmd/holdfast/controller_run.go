@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,7 +24,9 @@ import (
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/reconcilers/metrics"
+	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/reconcilers/status"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
@@ -38,8 +42,11 @@ const (
 
 // controller is everything that runs, wired.
 type controller struct {
-	manager   manager.Manager
-	kinds     *inventory.Kinds
+	manager manager.Manager
+	kinds   *inventory.Kinds
+	// client reads and writes at the API server itself: what is written
+	// follows from what is there.
+	client    client.Client
 	lease     *lease
 	daemon    *sweep.Daemon
 	readiness *readiness
@@ -50,11 +57,12 @@ type controller struct {
 
 // newController wires everything and starts nothing.
 func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) (*controller, error) {
-	set, err := c.policies(log)
-	if err != nil {
-		return nil, &statusError{code: exitBadPolicy, err: err}
+	// A bad file at the start has no good version before it.
+	if _, problems := policies.Load(policyOptions(), c.Policy...); problems.Err() != nil {
+		return nil, &statusError{code: exitBadPolicy, err: problems.Err()}
 	}
 	d := &controller{}
+	var err error
 	if d.kinds, err = inventory.NewKinds(registrations()...); err != nil {
 		return nil, err
 	}
@@ -64,54 +72,117 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.makeManager(ctx, c, cfg, log); err != nil {
 		return nil, fmt.Errorf("set up the controller for %s: %w", cfg.Host, err)
 	}
-	if err := d.makeClouds(); err != nil {
+	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
+		return nil, err
+	}
+	if err := d.makeClouds(c); err != nil {
 		return nil, err
 	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
-	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper()}
-	if c.Namespace != "" {
-		live.Namespaces = []string{c.Namespace}
-	}
+	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(), Namespaces: c.namespaces()}
 	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
 	measured, err := d.measure(ctx)
 	if err != nil {
 		return nil, err
 	}
 	conditions := status.New(status.Options{
-		Reader: d.manager.GetAPIReader(), Client: d.manager.GetClient(),
+		Reader: d.manager.GetAPIReader(), Client: d.client,
 		OpenAPI: openAPI.OpenAPIV3(), Events: d.manager.GetEventRecorder(v1alpha1.FieldManager),
 	})
+	triggers, err := sweep.NewTriggers(d.manager.GetConfig(), d.kinds, d.manager.GetRESTMapper(), c.namespaces()...)
+	if err != nil {
+		return nil, err
+	}
+	source, writer, err := d.loadPolicies(c, log)
+	if err != nil {
+		return nil, err
+	}
+	d.readiness.policies = source.Ready
+	store := d.records(c)
+	sinks := []sweep.Sink{store, conditions, measured, d.readiness}
+	if writer != nil {
+		sinks = append(sinks, writer)
+	}
 	d.daemon = &sweep.Daemon{
-		Providers: d.clouds, Load: live.Load, Kinds: d.kinds,
-		Policies: func() *policies.Set { return set },
-		Sinks:    []sweep.Sink{conditions, measured, d.readiness},
-		Meter:    measured,
-		Log:      log.WithName("sweep"),
+		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
+		Policies: source.Set, PolicyChanges: source.Changes(),
+		Sinks: sinks, Meter: measured,
+		Log: log.WithName("sweep"),
 
 		CreationGrace: c.CreationGrace.Duration, StartSpread: c.StartSpread.Duration, Concurrency: c.Concurrency,
 	}
 	if c.StartSpread.Duration == 0 {
 		d.daemon.StartSpread = -1 // its zero is a default
 	}
-	if err := d.manager.Add(d.daemon); err != nil {
+	if err := d.manager.Add(afterPolicies{source, d.daemon}); err != nil {
+		return nil, err
+	}
+	if err := d.remediate(store, c); err != nil {
 		return nil, err
 	}
 	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
 	return d, nil
 }
 
-func (c *controllerConfig) policies(log logr.Logger) (*policies.Set, error) {
-	set, problems := policies.Load(policyOptions(), c.Policy...)
-	if err := problems.Err(); err != nil {
-		return nil, err
+// ownKinds are those of Holdfast's kinds that are read.
+func (c *controllerConfig) ownKinds() []string {
+	kinds := []string{v1alpha1.KindRemediation}
+	if c.PolicyObjects {
+		kinds = append(kinds, v1alpha1.KindDriftPolicy)
 	}
-	for _, p := range problems {
-		log.Info("Policy warning", "problem", p.String())
+	return kinds
+}
+
+// namespaces to look at; none is all.
+func (c *controllerConfig) namespaces() []string {
+	if c.Namespace == "" {
+		return nil
 	}
-	return set, nil
+	return []string{c.Namespace}
+}
+
+// loadPolicies adds the source of policies, and on the leader what writes their
+// statuses; that is nil without objects.
+func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy.Source, *policy.Writer, error) {
+	o := policy.Options{Catalog: catalogs(), Paths: c.Policy, Log: log.WithName("policy"), Told: func(states []policy.State) {
+		sources := make([]metrics.PolicySource, len(states))
+		for i, s := range states {
+			sources[i] = metrics.PolicySource{Name: s.Name, Object: s.Object, Valid: s.Valid}
+		}
+		d.policyMetrics.Set(sources)
+	}}
+	if !c.PolicyObjects {
+		source := policy.New(o)
+		return source, nil, d.manager.Add(source)
+	}
+	o.Objects = d.manager.GetCache()
+	source := policy.New(o)
+	writer := &policy.Writer{Source: source, Client: d.client, Reader: d.manager.GetAPIReader(),
+		Events: d.manager.GetEventRecorder(v1alpha1.FieldManager), Now: time.Now}
+	return source, writer, errors.Join(d.manager.Add(source), d.manager.Add(writer))
+}
+
+// afterPolicies starts the daemon when the policies are there: half of them
+// would be other policies.
+type afterPolicies struct {
+	source *policy.Source
+	daemon *sweep.Daemon
+}
+
+// NeedLeaderElection is the daemon's.
+func (a afterPolicies) NeedLeaderElection() bool { return a.daemon.NeedLeaderElection() }
+
+// Start waits, and runs the daemon.
+func (a afterPolicies) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.source.Loaded():
+		return a.daemon.Start(ctx)
+	}
 }
 
 func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) error {
@@ -147,6 +218,11 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {
 		return err
 	}
+	d.client, err = client.New(d.manager.GetConfig(), client.Options{
+		Scheme: d.kinds.Scheme(), Mapper: d.manager.GetRESTMapper(), HTTPClient: d.manager.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
 	if err := d.manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -155,11 +231,11 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 
 // makeClouds makes the providers. Identities and Secrets are read live: a
 // cache of them would hold every Secret of the management cluster.
-func (d *controller) makeClouds() error {
+func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations() {
+	for _, r := range registrations(aws.WithEvents(c.events())) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

@@ -269,17 +269,20 @@ func TestC68SeriesGo(t *testing.T) {
 	if n := of("a", "holdfast_findings{") + of("a", `status="Drifted"`); n != 0 {
 		t.Errorf("%d series of a machine that is gone", n)
 	}
-	o := newScene().cluster("a", "m2")
-	o.Inventory.Elsewhere = []inventory.Elsewhere{{Key: types.NamespacedName{Namespace: "ns", Name: "b"}}}
-	consume(t, s, o)
-	if of("b", "") == 0 {
-		t.Error("a cluster that exists elsewhere lost its series")
-	}
 	consume(t, s, newScene().cluster("a", "m2"))
+	if of("b", "") == 0 {
+		t.Error("a cluster that was not looked at lost its series")
+	}
+	gone := newScene()
+	gone.Gone = []detector.ClusterRef{{Namespace: "ns", Name: "b"}}
+	consume(t, s, gone)
+	if of("a", "") == 0 {
+		t.Error("the series of a cluster went with another")
+	}
 	if n := of("b", ""); n != 0 {
 		t.Errorf("%d series of a cluster that is gone", n)
 	}
-	o = newScene().cluster("a", "m2")
+	o := newScene().cluster("a", "m2")
 	o.Inventory.Clusters[0].Object.Annotations = map[string]string{v1alpha1.AnnotationMode: "off"}
 	consume(t, s, o)
 	if n := of("a", ""); n != 0 {

@@ -55,7 +55,9 @@ func (s *Sink) Consume(_ context.Context, o *sweep.Outcome) error {
 	if o.Inventory == nil || o.Result == nil {
 		return nil
 	}
-	s.forget(o.Inventory)
+	for _, ref := range o.Gone { // C68
+		delete(s.clusters, ref)
+	}
 	s.count(o)
 	decisions := map[detector.ClusterRef][]*policies.Decision{}
 	for i := range o.Result.Decisions {
@@ -178,22 +180,6 @@ func (c *clusterState) prune(cluster *inventory.Cluster) {
 	for owner := range c.owners {
 		if owner.Kind != "" && !live[owner] {
 			delete(c.owners, owner)
-		}
-	}
-}
-
-// forget drops clusters that do not exist any more (C68).
-func (s *Sink) forget(inv *inventory.Inventory) {
-	exist := map[detector.ClusterRef]bool{}
-	for _, c := range inv.Clusters {
-		exist[detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}] = true
-	}
-	for _, e := range inv.Elsewhere {
-		exist[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = true
-	}
-	for ref := range s.clusters {
-		if !exist[ref] {
-			delete(s.clusters, ref)
 		}
 	}
 }

@@ -181,6 +181,32 @@ func (s *slowCloud) Watch(ctx context.Context, _ providers.Scope, _ func(provide
 	return nil
 }
 
+// hesitant takes ten seconds to say where a cluster lives.
+type hesitant struct {
+	*fake.Provider
+	cluster string
+}
+
+func (h *hesitant) Scope(ctx context.Context, o *providers.Owner) (providers.Scope, error) {
+	if o.Cluster.Name == h.cluster && o.Machine == nil {
+		time.Sleep(10 * time.Second)
+	}
+	return h.Provider.Scope(ctx, o)
+}
+
+// TestDaemonStartsOnce waits until it knows of all clusters where they live, so
+// that a scope is not read again for each that turns out to be in it.
+func TestDaemonStartsOnce(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.d.Providers[fake.Name] = &hesitant{Provider: l.cloud, cluster: "c2"}
+		l.cluster("prod", "c1", 1)
+		l.cluster("prod", "c2", 1)
+		l.start()
+		pass(2 * time.Minute)
+		l.expect("00:00:20 Start prod/c1:2,prod/c2:2")
+	})
+}
+
 // TestDaemonStops ends while a cloud hangs, at any moment.
 func TestDaemonStops(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, 12 * time.Second, time.Minute} {

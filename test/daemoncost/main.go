@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,7 +79,7 @@ func run(server string) (*cost, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, err := registration.New(inventory.NewRecent(c, kinds, 10*time.Second, clock.RealClock{}))
+	provider, err := registration.New(&inventory.Single{Kinds: kinds, Reader: c, Mapper: mapper, Keep: 10 * time.Second, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}

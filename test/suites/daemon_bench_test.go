@@ -40,8 +40,8 @@ func BenchmarkDaemon(b *testing.B) {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
 	var cost struct {
-		Machines, Decisions                                                                       int
-		SweepCPUSeconds, SweepSeconds, TargetCPUSeconds, TargetSeconds, IdleMiB, PeakMiB, Machine float64
+		Machines, Decisions                                                              int
+		SweepCPUSeconds, SweepSeconds, TargetCPUSeconds, TargetSeconds, IdleMiB, PeakMiB float64
 	}
 	for b.Loop() {
 		cmd := exec.CommandContext(b.Context(), program, server.URL)
@@ -54,6 +54,7 @@ func BenchmarkDaemon(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	b.Logf("%+v", cost) // metrics of a failed benchmark are not printed
 	if cost.Machines != machines {
 		b.Errorf("%d machines were compared, want %d", cost.Machines, machines)
 	}

@@ -20,6 +20,9 @@ const FieldManager = "holdfast"
 // AnnotationSweepNow asks for a sweep of a Cluster, once for each new value.
 const AnnotationSweepNow = Group + "/sweep-now"
 
+// AnnotationSwept answers it: the value of the request that was swept for.
+const AnnotationSwept = Group + "/swept"
+
 // Labels of Remediations.
 const (
 	// LabelOwnerUID is the UID of the owner.

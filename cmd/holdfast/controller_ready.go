@@ -14,14 +14,16 @@ import (
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
 
-// readiness tells when this process does its work: the caches are filled, and
+// readiness tells when this process does its work: the policies are loaded, the
+// caches are filled, and
 // on the leader a cloud has answered under an identity that it accepts. It is a
 // [sweep.Sink], because nothing shows that better than a read that came to
 // something.
 type readiness struct {
-	elected <-chan struct{}
-	cache   cache.Cache
-	load    func(context.Context, inventory.Selection) (*inventory.Inventory, error)
+	policies func() error
+	elected  <-chan struct{}
+	cache    cache.Cache
+	load     func(context.Context, inventory.Selection) (*inventory.Inventory, error)
 
 	answered atomic.Bool
 }
@@ -46,6 +48,12 @@ const probeTime = 2 * time.Second
 func (r *readiness) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
+	if r.policies == nil {
+		return errors.New("still being set up")
+	}
+	if err := r.policies(); err != nil {
+		return err
+	}
 	if !r.cache.WaitForCacheSync(ctx) {
 		return errors.New("the caches are not filled yet")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -23,7 +24,9 @@ import (
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/reconcilers/metrics"
+	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/reconcilers/status"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
@@ -54,11 +57,12 @@ type controller struct {
 
 // newController wires everything and starts nothing.
 func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) (*controller, error) {
-	set, err := c.policies(log)
-	if err != nil {
-		return nil, &statusError{code: exitBadPolicy, err: err}
+	// A bad file at the start has no good version before it.
+	if _, problems := policies.Load(policyOptions(), c.Policy...); problems.Err() != nil {
+		return nil, &statusError{code: exitBadPolicy, err: problems.Err()}
 	}
 	d := &controller{}
+	var err error
 	if d.kinds, err = inventory.NewKinds(registrations()...); err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
 		return nil, err
 	}
-	if err := d.makeClouds(); err != nil {
+	if err := d.makeClouds(c); err != nil {
 		return nil, err
 	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
@@ -92,23 +96,31 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err != nil {
 		return nil, err
 	}
+	source, writer, err := d.loadPolicies(c, log)
+	if err != nil {
+		return nil, err
+	}
+	d.readiness.policies = source.Ready
 	store := d.records(c)
+	sinks := []sweep.Sink{store, conditions, measured, d.readiness}
+	if writer != nil {
+		sinks = append(sinks, writer)
+	}
 	d.daemon = &sweep.Daemon{
 		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
-		Policies: func() *policies.Set { return set },
-		Sinks:    []sweep.Sink{store, conditions, measured, d.readiness},
-		Meter:    measured,
-		Log:      log.WithName("sweep"),
+		Policies: source.Set, PolicyChanges: source.Changes(),
+		Sinks: sinks, Meter: measured,
+		Log: log.WithName("sweep"),
 
 		CreationGrace: c.CreationGrace.Duration, StartSpread: c.StartSpread.Duration, Concurrency: c.Concurrency,
 	}
 	if c.StartSpread.Duration == 0 {
 		d.daemon.StartSpread = -1 // its zero is a default
 	}
-	if err := d.manager.Add(d.daemon); err != nil {
+	if err := d.manager.Add(afterPolicies{source, d.daemon}); err != nil {
 		return nil, err
 	}
-	if err := d.remediate(store); err != nil {
+	if err := d.remediate(store, c); err != nil {
 		return nil, err
 	}
 	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
@@ -132,15 +144,45 @@ func (c *controllerConfig) namespaces() []string {
 	return []string{c.Namespace}
 }
 
-func (c *controllerConfig) policies(log logr.Logger) (*policies.Set, error) {
-	set, problems := policies.Load(policyOptions(), c.Policy...)
-	if err := problems.Err(); err != nil {
-		return nil, err
+// loadPolicies adds the source of policies, and on the leader what writes their
+// statuses; that is nil without objects.
+func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy.Source, *policy.Writer, error) {
+	o := policy.Options{Catalog: catalogs(), Paths: c.Policy, Log: log.WithName("policy"), Told: func(states []policy.State) {
+		sources := make([]metrics.PolicySource, len(states))
+		for i, s := range states {
+			sources[i] = metrics.PolicySource{Name: s.Name, Object: s.Object, Valid: s.Valid}
+		}
+		d.policyMetrics.Set(sources)
+	}}
+	if !c.PolicyObjects {
+		source := policy.New(o)
+		return source, nil, d.manager.Add(source)
 	}
-	for _, p := range problems {
-		log.Info("Policy warning", "problem", p.String())
+	o.Objects = d.manager.GetCache()
+	source := policy.New(o)
+	writer := &policy.Writer{Source: source, Client: d.client, Reader: d.manager.GetAPIReader(),
+		Events: d.manager.GetEventRecorder(v1alpha1.FieldManager), Now: time.Now}
+	return source, writer, errors.Join(d.manager.Add(source), d.manager.Add(writer))
+}
+
+// afterPolicies starts the daemon when the policies are there: half of them
+// would be other policies.
+type afterPolicies struct {
+	source *policy.Source
+	daemon *sweep.Daemon
+}
+
+// NeedLeaderElection is the daemon's.
+func (a afterPolicies) NeedLeaderElection() bool { return a.daemon.NeedLeaderElection() }
+
+// Start waits, and runs the daemon.
+func (a afterPolicies) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.source.Loaded():
+		return a.daemon.Start(ctx)
 	}
-	return set, nil
 }
 
 func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) error {
@@ -189,11 +231,11 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 
 // makeClouds makes the providers. Identities and Secrets are read live: a
 // cache of them would hold every Secret of the management cluster.
-func (d *controller) makeClouds() error {
+func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations() {
+	for _, r := range registrations(aws.WithEvents(c.events())) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

@@ -25,6 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -283,6 +285,27 @@ func (m *management) scraper(t *testing.T) string {
 	return m.token(t, "scraper")
 }
 
+// observer gives the kubeconfig of a ServiceAccount that may do exactly what
+// docs/controller-observe.yaml says.
+func (m *management) observer(t *testing.T) string {
+	t.Helper()
+	m.kubectl(t, "", "create", "namespace", "holdfast-system")
+	m.kubectl(t, "", "apply", "-f", filepath.Join("..", "..", "docs", "controller-observe.yaml"))
+	m.kubectl(t, "", "create", "clusterrolebinding", "holdfast-observe", "--clusterrole=holdfast-observe", "--serviceaccount=default:holdfast")
+	m.kubectl(t, "", "create", "rolebinding", "-n", "holdfast-system", "holdfast-lease", "--role=holdfast-lease", "--serviceaccount=default:holdfast")
+	cfg := rest.AnonymousClientConfig(m.cfg)
+	k := clientcmdapi.NewConfig()
+	k.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: m.token(t, "holdfast")}
+	k.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	k.CurrentContext = "test"
+	path := filepath.Join(t.TempDir(), "observer")
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // tamperMachine does one of the careless operator's things to one machine, and
 // gives its Machine.
 func (w *awsWorld) tamperMachine(t *testing.T, name string) client.ObjectKey {
@@ -311,7 +334,7 @@ func (w *awsWorld) tamperMachine(t *testing.T, name string) client.ObjectKey {
 func TestController(t *testing.T) {
 	w := newAWSWorld(t)
 	m := newManagement(t, w.env.Objects()...)
-	d := startDaemon(t, m.kubeconfig)
+	d := startDaemon(t, m.observer(t), "--leader-election-namespace", "holdfast-system")
 	eventually(t, "ready", func() error { return d.probe("/readyz") })
 	if err := d.probe("/healthz"); err != nil {
 		t.Error(err)
@@ -335,8 +358,19 @@ func TestController(t *testing.T) {
 	}
 
 	machine := w.tamperMachine(t, "tag changed")
-	m.sweepNow(t, w.env.Cluster, "2")
-	eventually(t, "drift on the Machine", func() error { return m.condition(t.Context(), machine, metav1.ConditionTrue) })
+	cluster := w.env.Cluster.Namespace + "/" + w.env.Cluster.Name
+	if o := holdfast(t, "sweep", cluster, "--wait", "--kubeconfig", m.kubeconfig); o.code != exitOK || !strings.Contains(o.stdout, "cluster "+cluster+": swept") {
+		t.Fatalf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if err := m.condition(t.Context(), machine, metav1.ConditionTrue); err != nil {
+		t.Errorf("after the answer: %v", err)
+	}
+	status := holdfast(t, "status", "--kubeconfig", m.kubeconfig, "--metrics", "https://"+d.metrics+"/metrics", "--metrics-token", write(t, "token", token), "--metrics-insecure")
+	for _, want := range []string{cluster, "Drifted", " ago", "100%", "AWSMachine "} {
+		if !strings.Contains(status.stdout, want) {
+			t.Errorf("status lacks %q: %s%s", want, status.stdout, status.stderr)
+		}
+	}
 	eventually(t, "an event", func() error {
 		list := &eventsv1.EventList{}
 		if err := m.client.List(t.Context(), list, client.InNamespace(machine.Namespace)); err != nil {
@@ -364,11 +398,14 @@ func TestController(t *testing.T) {
 		t.Errorf("exit %d after SIGTERM, want 0", code)
 	}
 	lease := &coordinationv1.Lease{}
-	if err := m.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "holdfast"}, lease); err != nil {
+	if err := m.client.Get(t.Context(), client.ObjectKey{Namespace: "holdfast-system", Name: "holdfast"}, lease); err != nil {
 		t.Fatal(err)
 	}
 	if h := lease.Spec.HolderIdentity; h != nil && *h != "" {
 		t.Errorf("the lease is still %s's", *h)
+	}
+	if strings.Contains(d.log.String(), "forbidden") {
+		t.Error("docs/controller-observe.yaml does not allow all that it needs")
 	}
 	for _, line := range strings.Split(d.log.String(), "\n") {
 		if strings.Contains(line, "panic") || strings.Contains(line, `"level":"error"`) {

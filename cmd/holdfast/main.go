@@ -150,7 +150,7 @@ declare, and reports what differs.
 		// cobra shows this name in help and completions.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
-	root.AddCommand(newReportCommand(), newControllerCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
+	root.AddCommand(newReportCommand(), newControllerCommand(), newRemediationsCommand(), newSweepCommand(), newStatusCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
 	callBy(name, root)
 	return root
 }

@@ -107,8 +107,8 @@ type watch struct {
 
 // watched is a machine as far as telling of it goes.
 type watched struct {
-	id    string
-	props map[string]string
+	id, name string
+	props    map[string]string
 }
 
 // mostGone bounds the machines that are remembered after they are gone.

@@ -107,7 +107,7 @@ func (s *watchSession) event(e types.BaseEvent) providers.Event {
 		Own: s.provider.isOwn(s.scope, base.ChainId),
 	}
 	if base.Vm != nil {
-		if m, ok := s.find(base.Vm.Vm); ok {
+		if m, ok := s.find(base.Vm.Vm); ok && m.id != "" {
 			out.IDs = []providers.ID{virtualMachine(m.id)}
 		}
 		return out
@@ -133,7 +133,10 @@ func (s *watchSession) tagEvent(e *types.EventEx, out *providers.Event) {
 		}
 	}
 	for ref, m := range s.now {
-		if e.ObjectId == ref.Value || object != "" && m.props["name"] == object {
+		if m.id == "" {
+			continue
+		}
+		if e.ObjectId == ref.Value || object != "" && m.name == object {
 			out.IDs = append(out.IDs, virtualMachine(m.id))
 		}
 	}

@@ -25,14 +25,14 @@ const (
 	waitSlack   = 30 * time.Second
 )
 
-// watchProps tell that a machine changed, and which it is. The first three are
-// for the latter. Any reconfiguration changes config.changeVersion. vCenter
-// computes the whole filter whenever one of them changes anywhere: scalars
-// only, and the fewer the better.
-var watchProps = []string{
-	"config.instanceUuid", "name", "parent",
-	"config.changeVersion", "runtime.powerState", "resourcePool",
-}
+// watchProps tell that a machine changed. Any reconfiguration changes
+// config.changeVersion; power and place are no part of the configuration. The
+// fewer and the plainer they are the better: the simulator reads the whole
+// filter anew at every change, and vCenter keeps it for every machine.
+var watchProps = []string{"config.changeVersion", "runtime.powerState", "parent"}
+
+// whoProps say which machine it is. They are read when it is new or changed.
+var whoProps = []string{"config.instanceUuid", "name"}
 
 // once watches until something breaks.
 func (w *watch) once(ctx context.Context) (err error) {
@@ -145,22 +145,29 @@ func (s *watchSession) follow(ctx context.Context) error {
 		}
 		version = set.Version
 		changes, page := s.take(set)
+		if first && set.Truncated != nil && *set.Truncated {
+			continue
+		}
 		if first {
-			if set.Truncated != nil && *set.Truncated {
-				continue
-			}
 			first, page, changes = false, true, nil
+			if err := s.everybody(ctx); err != nil {
+				return fmt.Errorf("read which machines there are: %w", err)
+			}
 			if s.missed {
 				s.missed = false
 				s.tell(providers.Event{At: s.provider.now(), What: "watching began anew", Gap: true})
 			}
 		}
+		events, err := s.about(ctx, changes)
+		if err != nil {
+			return fmt.Errorf("read which machines changed: %w", err)
+		}
 		if page {
-			if changes, err = s.tellEvents(ctx, changes); err != nil {
+			if events, err = s.tellEvents(ctx, events); err != nil {
 				return fmt.Errorf("read events: %w", err)
 			}
 		}
-		for _, e := range changes {
+		for _, e := range events {
 			s.tell(e)
 		}
 	}
@@ -181,35 +188,42 @@ func (s *watchSession) wait(ctx context.Context, version string) (*types.UpdateS
 	return res.Returnval, nil
 }
 
-// take gives an event for each machine that updates are about, in their order,
-// and reports whether there are new events of vCenter's.
-func (s *watchSession) take(set *types.UpdateSet) (changes []providers.Event, page bool) {
+// change is what updates say of one machine.
+type change struct {
+	ref  types.ManagedObjectReference
+	what string
+	gone bool
+}
+
+// take takes over the updates. It gives what changed, in their order, and
+// reports whether there are new events of vCenter's.
+func (s *watchSession) take(set *types.UpdateSet) (changes []change, page bool) {
 	for _, f := range set.FilterSet {
-		for _, u := range f.ObjectSet {
+		for i := range f.ObjectSet {
+			u := &f.ObjectSet[i]
 			if s.events != nil && u.Obj == *s.events {
 				page = true
-				continue
-			}
-			ids, what := s.update(&u)
-			if len(ids) > 0 {
-				changes = append(changes, providers.Event{IDs: ids, At: s.provider.now(), What: what})
+			} else if what := s.update(u); what != "" {
+				changes = append(changes, change{ref: u.Obj, what: what, gone: u.Kind == types.ObjectUpdateKindLeave})
 			}
 		}
 	}
 	return changes, page
 }
 
-// update takes over one machine's update.
-func (s *watchSession) update(u *types.ObjectUpdate) (ids []providers.ID, what string) {
+// update takes over one machine's update and says what it is, nothing if
+// nothing differs: servers send more than has changed.
+func (s *watchSession) update(u *types.ObjectUpdate) string {
 	before, known := s.now[u.Obj]
 	if u.Kind == types.ObjectUpdateKindLeave {
 		if !known {
-			return nil, ""
+			return ""
 		}
 		s.gone(u.Obj)
-		return []providers.ID{virtualMachine(before.id)}, "gone from the inventory"
+		return "gone from the inventory"
 	}
-	after := watched{id: u.Obj.Value, props: maps.Clone(before.props)}
+	after := before
+	after.props = maps.Clone(before.props)
 	if after.props == nil {
 		after.props = make(map[string]string, len(watchProps))
 	}
@@ -221,24 +235,68 @@ func (s *watchSession) update(u *types.ObjectUpdate) (ids []providers.ID, what s
 		}
 		after.props[c.Name] = text
 	}
-	// What is named otherwise than in a sweep could not be found there: see
-	// machineReader.resource.
-	if uuid, err := canonical.UUID(after.props["config.instanceUuid"]); err == nil {
-		after.id = uuid
-	}
 	s.now[u.Obj] = after
-	ids = []providers.ID{virtualMachine(after.id)}
-	if !known {
-		return ids, "new in the inventory"
-	}
-	if len(paths) == 0 {
-		return nil, "" // servers send more than has changed
-	}
-	if before.id != after.id {
-		ids = append(ids, virtualMachine(before.id))
+	switch {
+	case !known:
+		return "new in the inventory"
+	case len(paths) == 0:
+		return ""
 	}
 	slices.Sort(paths)
-	return ids, "changed: " + strings.Join(slices.Compact(paths), ", ")
+	return "changed: " + strings.Join(slices.Compact(paths), ", ")
+}
+
+// everybody reads which machines there are.
+func (s *watchSession) everybody(ctx context.Context) error {
+	objects, err := retrieve(ctx, s.vim, []string{"VirtualMachine"}, []types.PropertySpec{{Type: "VirtualMachine", PathSet: whoProps}})
+	for i := range objects {
+		s.identify(&objects[i])
+	}
+	return err
+}
+
+// identify notes which machine an object is, by the name that a sweep gives it:
+// see machineReader.resource.
+func (s *watchSession) identify(o *object) {
+	m, ok := s.now[o.ref]
+	if !ok {
+		return
+	}
+	m.name = o.str("name")
+	m.id = o.ref.Value
+	if uuid, err := canonical.UUID(o.str("config.instanceUuid")); err == nil {
+		m.id = uuid
+	}
+	s.now[o.ref] = m
+}
+
+// about gives the events that tell of changes. Which machine a changed one is
+// may have changed too: then both are told of.
+func (s *watchSession) about(ctx context.Context, changes []change) ([]providers.Event, error) {
+	var events []providers.Event
+	for _, c := range changes {
+		before, _ := s.find(c.ref)
+		if !c.gone {
+			objects, err := retrieveRefs(ctx, s.vim, []types.ManagedObjectReference{c.ref}, []types.PropertySpec{{Type: "VirtualMachine", PathSet: whoProps}})
+			if err != nil && !notFound(err) {
+				return nil, err
+			}
+			for i := range objects {
+				s.identify(&objects[i])
+			}
+		}
+		after, _ := s.find(c.ref)
+		e := providers.Event{At: s.provider.now(), What: c.what}
+		for _, id := range []string{after.id, before.id} {
+			if v := virtualMachine(id); id != "" && !slices.Contains(e.IDs, v) {
+				e.IDs = append(e.IDs, v)
+			}
+		}
+		if len(e.IDs) > 0 {
+			events = append(events, e)
+		}
+	}
+	return events, nil
 }
 
 // propText gives the value of one of watchProps to be compared.

@@ -461,3 +461,22 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A cluster that is read by another identity, and so in another scope, keeps
+// what was told of it.
+func TestScopeMoves(t *testing.T) {
+	s := newState(start)
+	s.learn(swept(drift("a")))
+	moved := aws
+	moved.Identity = "AWSClusterRoleIdentity/team"
+	there := func(ds ...policies.Decision) *sweep.Outcome { o := swept(ds...); o.Scope = moved; return o }
+	if n := s.learn(there(drift("a"))); len(n) != 0 {
+		t.Errorf("told again: %+v", n)
+	}
+	if n := s.learn(swept()); len(n) != 0 {
+		t.Errorf("the old scope resolves it: %+v", n)
+	}
+	if n := s.learn(there()); len(n) != 1 || n[0].about != AboutResolved {
+		t.Errorf("not resolved: %+v", n)
+	}
+}

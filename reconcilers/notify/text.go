@@ -103,7 +103,9 @@ var (
 	dotted = regexp.MustCompile(`[\pL\pN_-]+(?:\.[\pL\pN_-]+)+`)
 	// instanceSize ends EC2's instance types: m5.large, c7g.16xlarge, i4i.metal.
 	instanceSize = regexp.MustCompile(`^(nano|micro|small|medium|large|\d*xlarge|metal.*)$`)
-	letters      = regexp.MustCompile(`^\pL[\pL\pN-]+$`)
+	// schemes are the links that have no //.
+	schemes = regexp.MustCompile(`(?i)(mailto|tel|sms|javascript|data):`)
+	letters = regexp.MustCompile(`^\pL[\pL\pN-]+$`)
 )
 
 // defuse breaks what would be a mention or a link. Services look for links in
@@ -119,6 +121,6 @@ func defuse(s string) string {
 		return strings.Join(labels, "."+breaker)
 	})
 	return strings.NewReplacer(
-		"@", "@"+breaker, "://", ":"+breaker+"//", "](", "]"+breaker+"(", "#", "#"+breaker, "mailto:", "mailto"+breaker+":",
-	).Replace(s)
+		"@", "@"+breaker, "://", ":"+breaker+"//", "](", "]"+breaker+"(", "#", "#"+breaker,
+	).Replace(schemes.ReplaceAllString(s, "$1"+breaker+":"))
 }

@@ -33,6 +33,16 @@ func crashes() map[string]crash {
 		},
 		writes: 6,
 	}}
+	rows["disruptive patch"] = crash{
+		drift: func(w *world) { w.node("a-1-m1"); w.tamper("a-1-m1", "/instanceType", "t3.nano") },
+		done: func(w *world) {
+			w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+			if got := w.have("a-1-m1", "/instanceType"); got != "m5.large" || w.node("a-1-m1").Spec.Unschedulable {
+				w.t.Errorf("the type is %s; the node can be used: %v", got, !w.node("a-1-m1").Spec.Unschedulable)
+			}
+		},
+		writes: 9,
+	}
 	for name, p := range paths {
 		switch name {
 		case "external remedy", "gone in the cloud":

@@ -99,6 +99,11 @@ func (s *Sink) Consume(ctx context.Context, outcome *sweep.Outcome) error {
 		})
 	}
 	_ = g.Wait()
+	if len(errs) == 0 { // whoever waits for the answer then looks at the conditions
+		if err := s.answer(ctx, outcome); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if more := len(errs) - maxErrors; more > 0 {
 		errs = append(errs[:maxErrors], fmt.Errorf("and %d more objects", more))
 	}

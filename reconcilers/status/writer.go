@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,7 +94,7 @@ func (w *writer) apply(ctx context.Context, live *unstructured.Unstructured, at 
 			list = append(list, e)
 		}
 	}
-	u := bare(live)
+	u := metadataOf(live.GroupVersionKind(), live)
 	u.SetUID(live.GetUID())
 	if len(list) > 0 { // an applied set without an entry takes the entry away
 		if err := unstructured.SetNestedSlice(u.Object, list, at.path...); err != nil {
@@ -121,9 +122,10 @@ func (w *writer) patch(ctx context.Context, live *unstructured.Unstructured, at 
 		client.FieldOwner(v1alpha1.FieldManager))
 }
 
-func bare(o *unstructured.Unstructured) *unstructured.Unstructured {
+// metadataOf names an object in a version.
+func metadataOf(gvk schema.GroupVersionKind, o client.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(o.GroupVersionKind())
+	u.SetGroupVersionKind(gvk)
 	u.SetNamespace(o.GetNamespace())
 	u.SetName(o.GetName())
 	return u

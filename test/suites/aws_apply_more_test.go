@@ -149,7 +149,7 @@ func TestC07ForeignRuleIsNotRevoked(t *testing.T) {
 // C05, C06: of two changes, each decided by the same read, the second finds
 // everything done. It gets there by another way as well: rules that come or go
 // between the read and the write are EC2's to report, and no error.
-func TestC06RuleThatIsThereAlreadyIsSuccess(t *testing.T) {
+func TestC05C06RuleThatIsSoAlreadyIsSuccess(t *testing.T) {
 	c := newAWSApplyOn(t, &ec2sim.Delays{})
 	c.play(t, "node ports narrowed to one host")
 	change := c.due(t, providers.KindSecurityGroup)

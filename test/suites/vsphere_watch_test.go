@@ -106,6 +106,19 @@ func idOf(t *testing.T, e *vspherecluster.Environment, name string) string {
 	return ""
 }
 
+// vmOf gives the managed object of a machine.
+func vmOf(t *testing.T, e *vspherecluster.Environment, name string) types.ManagedObjectReference {
+	t.Helper()
+	for i, m := range e.Machines {
+		if m.Name == name {
+			_, moid, _ := strings.Cut(e.VSphereVMs[i].Status.VMRef, ":")
+			return types.ManagedObjectReference{Type: "VirtualMachine", Value: moid}
+		}
+	}
+	t.Fatalf("no machine %s", name)
+	return types.ManagedObjectReference{}
+}
+
 // Whatever people do to a machine, the watch tells of the machine; and by whom,
 // where vCenter knows. Watching writes nothing.
 func TestVSphereWatch(t *testing.T) {
@@ -122,7 +135,7 @@ func TestVSphereWatch(t *testing.T) {
 		{"moved to another datastore", user, "VmMigratedEvent"},
 		{"moved to another resource pool", user, "VmMigratedEvent"},
 		{"moved to another folder", "", "parent"},
-		{"renamed", "", "name"},
+		{"renamed", user, "VmRenamedEvent"},
 		{"destroyed", user, "VmRemovedEvent"},
 	}
 	e := vsphereEnv(t, nil)
@@ -131,6 +144,13 @@ func TestVSphereWatch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.tamper, func(t *testing.T) {
 			damage := do(t, e, tt.tamper)
+			if tt.tamper == "renamed" { // the simulator tells of no new names
+				machine := types.VmEventArgument{Vm: vmOf(t, e, strings.TrimPrefix(damage.Findings[0].Owner, "VSphereMachine/"))}
+				event := &types.VmRenamedEvent{VmEvent: types.VmEvent{Event: types.Event{Vm: &machine}}}
+				if err := e.PostEvent(t.Context(), event); err != nil {
+					t.Fatal(err)
+				}
+			}
 			name := strings.TrimPrefix(damage.Findings[0].Owner, "VSphereMachine/")
 			id := idOf(t, e, name)
 			got := w.until(t, tt.tamper, func(e providers.Event) bool {
@@ -186,10 +206,8 @@ func TestVSphereWatchNewMachine(t *testing.T) {
 	e := vsphereEnv(t, nil)
 	w := watchVSphere(t, e, vsphereProvider(t, e))
 	const id = "0a4a5b6c-1111-2222-3333-444455557777"
-	scope, c := providers.Scope{}, &providers.Change{Have: &providers.Resource{}}
-	_, moid, _ := strings.Cut(e.VSphereVMs[0].Status.VMRef, ":")
-	c.Have.Set("/moid", providers.Field{Value: providers.String(moid)})
-	_ = scope
+	c := &providers.Change{Have: &providers.Resource{}}
+	c.Have.Set("/moid", providers.Field{Value: providers.String(vmOf(t, e, e.Machines[0].Name).Value)})
 	clone(t, e, c, types.VirtualMachineConfigSpec{InstanceUuid: id})
 	w.until(t, "the clone", about(id))
 }

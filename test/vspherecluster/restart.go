@@ -56,6 +56,7 @@ func (v *VCenter) Restart(ctx context.Context, meanwhile func()) error {
 	const patience = 10 * time.Second
 	v.again = &http.Server{Handler: v.server.Config.Handler, ReadHeaderTimeout: patience}
 	go func(s *http.Server) { _ = s.Serve(tls.NewListener(listener, v.server.TLS)) }(v.again)
+	v.Client.CloseIdleConnections() // the administrator's own are dead too
 	return nil
 }
 

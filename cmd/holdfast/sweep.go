@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+)
+
+// sweepFlags are those of `holdfast sweep`.
+type sweepFlags struct {
+	objectFlags
+	all     bool
+	wait    bool
+	timeout time.Duration
+}
+
+func newSweepCommand() *cobra.Command {
+	f := &sweepFlags{}
+	cmd := &cobra.Command{
+		Use:   "sweep CLUSTER...",
+		Short: "Have the controller read the clouds of clusters now",
+		Long: `Have holdfast controller read the clouds of clusters now, by the annotation
+` + v1alpha1.AnnotationSweepNow + ` on the Cluster. CLUSTER may be NAMESPACE/NAME.
+
+With --wait it returns when the sweep has come to something and the conditions
+show it: the controller then answers by the annotation ` + v1alpha1.AnnotationSwept + `.
+A cloud that cannot be read gives no answer.`,
+		Example: `  holdfast sweep prod/eu-1 --wait
+  holdfast sweep --all`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.all && len(args) > 0:
+				return errors.New("--all means every cluster: name none")
+			case !f.all:
+				return wantArguments("cluster", true)(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "every Cluster of all namespaces, or of the one that -n names")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until it has come to something")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "longest time to wait")
+	cmd.ValidArgsFunction = f.completeNames(func(ctx context.Context, c client.Client, ns string) []string {
+		list, err := clustersIn(ctx, c, ns)
+		if err != nil {
+			return nil
+		}
+		names := make([]string, len(list))
+		for i := range list {
+			names[i] = list[i].Name
+		}
+		return names
+	})
+	return cmd
+}
+
+func (f *sweepFlags) run(cmd *cobra.Command, args []string) error {
+	c, err := f.connect()
+	if err != nil {
+		return err
+	}
+	keys, err := f.keys(cmd.Context(), c, args)
+	if err != nil {
+		return err
+	}
+	request := time.Now().UTC().Format(time.RFC3339Nano)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationSweepNow, request)
+	for _, key := range keys {
+		cluster := &clusterv1.Cluster{}
+		cluster.Namespace, cluster.Name = key.Namespace, key.Name
+		if err := c.Patch(cmd.Context(), cluster, client.RawPatch(client.Merge.Type(), patch)); err != nil {
+			return fmt.Errorf("ask for a sweep of cluster %s: %w", key, err)
+		}
+		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: sweep requested\n", key)
+	}
+	if !f.wait {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	for _, key := range keys {
+		if err := awaitSweep(ctx, c, key, request); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: swept\n", key)
+	}
+	return nil
+}
+
+func (f *sweepFlags) keys(ctx context.Context, c client.Client, args []string) ([]client.ObjectKey, error) {
+	var keys []client.ObjectKey
+	for _, arg := range args {
+		key, err := f.key(arg)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	if !f.all {
+		return keys, nil
+	}
+	list, err := clustersIn(ctx, c, *f.kube.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		keys = append(keys, client.ObjectKeyFromObject(&list[i]))
+	}
+	return keys, nil
+}
+
+func clustersIn(ctx context.Context, c client.Client, namespace string) ([]clusterv1.Cluster, error) {
+	list := &clusterv1.ClusterList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Clusters: %w", err)
+	}
+	return list.Items, nil
+}
+
+// awaitSweep waits for the answer to a request, or to a later one.
+func awaitSweep(ctx context.Context, c client.Client, key client.ObjectKey, request string) error {
+	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		cluster := &clusterv1.Cluster{}
+		if err := c.Get(ctx, key, cluster); err != nil {
+			return false, err
+		}
+		return cluster.Annotations[v1alpha1.AnnotationSwept] >= request, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("cluster %s was not swept in time: is holdfast controller running, is the cluster switched off, can its cloud be read? See holdfast status", key)
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/reconcilers/sweep"
+)
+
+// answer tells those who asked for a sweep that it has come to something: the
+// request that stood at the Cluster before its cloud was read is written beside
+// it, after the conditions. That is one write for each request, and none for a
+// sweep that nobody asked for.
+func (s *Sink) answer(ctx context.Context, o *sweep.Outcome) error {
+	if o.Targeted() || o.Inventory == nil || o.Result == nil {
+		return nil
+	}
+	read := map[detector.ClusterRef]bool{}
+	for i := range o.Result.Clusters {
+		c := &o.Result.Clusters[i]
+		known, seen := read[c.Ref]
+		read[c.Ref] = (known || !seen) && !c.TakenAt.IsZero()
+	}
+	var errs []error
+	for _, c := range o.Inventory.Clusters {
+		asked := c.Object.Annotations[v1alpha1.AnnotationSweepNow]
+		ref := detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}
+		if asked == "" || asked == c.Object.Annotations[v1alpha1.AnnotationSwept] || !read[ref] {
+			continue
+		}
+		if err := s.answerOne(ctx, c.Object, asked); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("answer the request for a sweep of Cluster %s: %w", ref, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sink) answerOne(ctx context.Context, c *clusterv1.Cluster, asked string) error {
+	gvk, _, err := s.writer.places.of(c.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": c.UID, "annotations": map[string]string{v1alpha1.AnnotationSwept: asked}}})
+	if err != nil {
+		return err
+	}
+	u := metadataOf(gvk, c)
+	return s.writer.client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+}

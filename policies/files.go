@@ -102,3 +102,7 @@ func (r *fileReader) unreadable(name string, err error) {
 	r.problems = append(r.problems, Problem{Position: Position{File: name}, Code: "Unreadable",
 		Message: fmt.Sprintf("cannot be read: %s", err), Hint: "check the path and its permissions"})
 }
+
+// ReadSources reads policy files, and those of folders, as [Load] does. What
+// cannot be read is a problem; the rest is given all the same.
+func ReadSources(paths ...string) ([]Source, Problems) { return readSources(paths) }

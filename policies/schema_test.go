@@ -36,7 +36,10 @@ func generateSchema(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	for name, text := range r.CommentMap {
-		r.CommentMap[name] = strings.Join(strings.Fields(text), " ")
+		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
+			return strings.HasPrefix(strings.TrimSpace(l), "+") // for the generator of CRDs
+		})
+		r.CommentMap[name] = strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
 	}
 	s := r.Reflect(&v1alpha1.DriftPolicy{})
 	s.ID = "https://holdfast.io/schemas/drift.holdfast.io/v1alpha1/driftpolicy.schema.json"

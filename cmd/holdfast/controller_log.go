@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -43,7 +44,7 @@ func newLogger(c *controllerConfig, w io.Writer) logr.Logger {
 	if c.LogFormat == "text" {
 		encoder = crzap.ConsoleEncoder
 	}
-	return crzap.New(crzap.WriteTo(redacting{w}), crzap.Level(logLevels[i].level), crzap.StacktraceLevel(zapcore.DPanicLevel),
+	return crzap.New(crzap.WriteTo(redacting{w}), crzap.RawZapOpts(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return quietEnd{c} })), crzap.Level(logLevels[i].level), crzap.StacktraceLevel(zapcore.DPanicLevel),
 		encoder(func(e *zapcore.EncoderConfig) {
 			e.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 			// Numbers below info are logr's verbosity, which says no more.
@@ -65,4 +66,29 @@ func (r redacting) Write(line []byte) (int, error) {
 		return 0, err
 	}
 	return len(line), nil
+}
+
+// lostAtTheEnd is what controller-runtime's manager logs as an error whenever a
+// leader stops because it was told to.
+const lostAtTheEnd = "error received after stop sequence was engaged"
+
+// quietEnd leaves that out: nobody should be woken for a clean stop.
+type quietEnd struct{ zapcore.Core }
+
+func (q quietEnd) With(fields []zapcore.Field) zapcore.Core { return quietEnd{q.Core.With(fields)} }
+
+func (q quietEnd) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if q.Enabled(e.Level) {
+		return to.AddCore(e, q)
+	}
+	return to
+}
+
+func (q quietEnd) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && e.Message == lostAtTheEnd && err.Error() == "leader election lost" {
+			return nil
+		}
+	}
+	return q.Core.Write(e, fields)
 }

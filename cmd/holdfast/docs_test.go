@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/reconcilers/metrics"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files and generated documents")
@@ -24,6 +25,7 @@ func TestGeneratedDocs(t *testing.T) {
 	for name, make := range map[string]func() ([]byte, error){
 		"catalog.md": catalogDocument,
 		"cli.md":     cliDocument,
+		"metrics.md": metricsDocument,
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := make()
@@ -74,6 +76,54 @@ in the [built-in policies](../policies/defaults).
 		slices.Sort(lines)
 		b.WriteString(strings.Join(lines, ""))
 	}
+	return b.Bytes(), nil
+}
+
+// metricsDocument lists every series.
+func metricsDocument() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`# Metrics
+
+Generated from the table in reconcilers/metrics. ` + "`holdfast controller`" + ` serves these series
+beside those of controller-runtime and Go at ` + "`/metrics`" + `: by HTTPS, to whoever may
+` + "`get` the path `/metrics`" + ` (see [controller.md](controller.md)).
+
+Labels hold names of clusters, pools, policies and rules, kinds, statuses, gates
+and API operations: never a tag, an id or a message. The series of a cluster go
+when it goes, or is switched off. A cloud that cannot be read leaves the values of
+its clusters as they were until the policies call them stale; alert on
+` + "`holdfast_sweep_last_success_timestamp_seconds`" + ` beside them.
+
+| series | type | labels | what it is |
+|---|---|---|---|
+`)
+	for _, s := range metrics.Table() {
+		labels := make([]string, len(s.Labels))
+		for i, l := range s.Labels {
+			labels[i] = "`" + l + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, strings.Join(labels, " "), cell(s.Help))
+	}
+	b.WriteString(`
+## Alerts to begin with
+
+` + "```yaml" + `
+groups:
+- name: holdfast
+  rules:
+  - alert: CloudDrifts
+    expr: sum by (cluster_namespace, cluster_name) (holdfast_findings{severity=~"critical|high"}) > 0
+    for: 15m
+  - alert: CloudNotRead
+    expr: time() - holdfast_sweep_last_success_timestamp_seconds > on (cluster_namespace, cluster_name) group_left holdfast_sweep_stale_after_seconds
+  - alert: DriftBreakerOpen
+    expr: holdfast_breaker_open == 1
+  - alert: RemediationLatched
+    expr: holdfast_remediations{status="Latched"} > 0
+  - alert: PolicyInvalid
+    expr: holdfast_policy_valid == 0
+` + "```" + `
+`)
 	return b.Bytes(), nil
 }
 

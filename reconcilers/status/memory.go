@@ -101,28 +101,23 @@ func (m *memory) drop(uid types.UID) { delete(m.objects, uid) }
 
 // forget drops what does not exist any more: owners of the clusters that were
 // looked at, and whole clusters.
-func (m *memory) forget(inv *inventory.Inventory) {
+func (m *memory) forget(inv *inventory.Inventory, gone []detector.ClusterRef) {
 	live := make(map[types.UID]bool, len(m.objects))
-	looked, exist := map[detector.ClusterRef]bool{}, map[detector.ClusterRef]bool{}
+	looked := map[detector.ClusterRef]bool{}
 	for _, c := range inv.Clusters {
-		ref := detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}
-		looked[ref], exist[ref] = true, true
+		looked[detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}] = true
 		live[orphansUID(c.Object.UID)] = true
 		for _, o := range c.Owners {
 			live[o.Ref.UID] = true
 		}
 	}
-	for _, e := range inv.Elsewhere {
-		exist[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = true
+	for _, ref := range gone {
+		looked[ref] = true
+		delete(m.orphans, ref)
 	}
 	for uid, r := range m.objects {
-		if !exist[r.cluster] || looked[r.cluster] && !live[uid] {
+		if looked[r.cluster] && !live[uid] {
 			delete(m.objects, uid)
-		}
-	}
-	for ref := range m.orphans {
-		if !exist[ref] {
-			delete(m.orphans, ref)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func plan(o *sweep.Outcome, m *memory) []job {
 	for _, c := range o.Inventory.Clusters {
 		p.cluster(c)
 	}
-	m.forget(o.Inventory)
+	m.forget(o.Inventory, o.Gone)
 	return p.jobs
 }
 

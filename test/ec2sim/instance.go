@@ -90,6 +90,7 @@ func incorrectState(i *instance) *apiError {
 func (r *region) become(i *instance, state string, now time.Time, delay time.Duration, then func(now time.Time)) {
 	i.state = state
 	i.epoch++
+	r.notice(i, now)
 	if then == nil {
 		return
 	}

@@ -248,7 +248,9 @@ func (c *call) terminateInstances(in *instancesIn) (stateChangesOut, *apiError) 
 // code: Server.ScheduledStop, Server.SpotInstanceShutdown … ("StateReason",
 // EC2 API reference). It is not in the call log.
 func (s *Server) StopInstance(scope Scope, id, code, message string) error {
+	defer s.handOn()
 	return s.onInstance(scope, id, func(r *region, i *instance, now time.Time) {
+		r.warn(i, now, code, "stop")
 		r.stop(i, now, stateReason{code, code + ": " + message}, "Server initiated ("+now.UTC().Format("2006-01-02 15:04:05")+" GMT)")
 	})
 }
@@ -256,7 +258,9 @@ func (s *Server) StopInstance(scope Scope, id, code, message string) error {
 // TerminateInstance terminates an instance as AWS itself does:
 // Server.SpotInstanceTermination, Server.InternalError …
 func (s *Server) TerminateInstance(scope Scope, id, code, message string) error {
+	defer s.handOn()
 	return s.onInstance(scope, id, func(r *region, i *instance, now time.Time) {
+		r.warn(i, now, code, "terminate")
 		r.terminate(i, now, stateReason{code, code + ": " + message}, "Server initiated ("+now.UTC().Format("2006-01-02 15:04:05")+" GMT)")
 	})
 }

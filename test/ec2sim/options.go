@@ -25,6 +25,12 @@ type Options struct {
 	Regions []string
 	// Seed varies the generated ids; equal seeds give equal ids.
 	Seed uint64
+	// OnEvent, if set, is handed what EventBridge would deliver: a record of
+	// each call that changes something (or was refused to), and notices of
+	// instances' states. It is called without any lock by the goroutine that
+	// serves the call, before the call is answered; so what it is handed is
+	// there when the caller goes on, and it may call the server itself.
+	OnEvent func(Event)
 	// SkipSignatures accepts any signature of a known access key, for proxies
 	// that rewrite requests.
 	SkipSignatures bool

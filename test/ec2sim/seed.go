@@ -27,7 +27,7 @@ type InstanceSpec struct {
 }
 
 // SeedInstances makes running instances without requests and without a trace
-// in the call log, and gives their ids in order.
+// in the call log or an event, and gives their ids in order.
 func (s *Server) SeedInstances(scope Scope, spec InstanceSpec) ([]string, error) {
 	if spec.Count < 1 || len(spec.SubnetIDs) == 0 {
 		return nil, errors.New("seed instances: a count and at least one subnet are needed")
@@ -40,6 +40,8 @@ func (s *Server) SeedInstances(scope Scope, spec InstanceSpec) ([]string, error)
 	}
 	now := s.clock.Now()
 	r.settle(now)
+	told := len(s.events)
+	defer func() { s.events = s.events[:told] }()
 	launched := spec.Launched
 	if launched.IsZero() {
 		launched = now.Add(-time.Hour)

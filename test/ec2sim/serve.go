@@ -22,6 +22,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := s.answer(r, body)
+	s.handOn()
 	switch answer.fate {
 	case fateDrop:
 		panic(http.ErrAbortHandler) // the documented way to close a connection without an answer
@@ -120,8 +121,12 @@ func (s *Server) answer(r *http.Request, body []byte) answer {
 	if req.json {
 		result.contentType = "application/x-amz-json-1.1"
 	}
+	recorded := problem
 	if c.fault != nil {
 		problem = c.fault.strike(problem, &result)
+	}
+	if !c.fault.before() {
+		s.record(r, c, entry, id, out, recorded)
 	}
 	switch {
 	case problem != nil:

@@ -31,6 +31,8 @@ type Server struct {
 	requests    uint64
 	ids         uint64
 	publicIPs   uint32
+	emitted     uint64
+	events      []Event        // that are not handed on yet
 	sizes       map[string]int // of each action's last answer, to allocate the next one at once
 }
 

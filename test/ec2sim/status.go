@@ -23,7 +23,8 @@ type ScheduledEvent struct {
 // ScheduleEvent injects an event and gives its id; one of an id that the
 // instance already has replaces it.
 func (s *Server) ScheduleEvent(scope Scope, instanceID string, event ScheduledEvent) (string, error) {
-	err := s.onInstance(scope, instanceID, func(r *region, i *instance, _ time.Time) {
+	defer s.handOn()
+	err := s.onInstance(scope, instanceID, func(r *region, i *instance, now time.Time) {
 		if event.ID == "" {
 			event.ID = "instance-event-" + strings.TrimPrefix(r.newID("x"), "x-")
 		}
@@ -34,6 +35,7 @@ func (s *Server) ScheduleEvent(scope Scope, instanceID string, event ScheduledEv
 			}
 		}
 		i.events = append(i.events, event)
+		r.announce(i, event, now)
 	})
 	return event.ID, err
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/grpclog"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 // Ground is one test's part of a management cluster: a namespace, and clouds of
@@ -91,23 +94,42 @@ func Main(m interface{ Run() int }) int {
 	return code
 }
 
-// quiet has controller-runtime complain no more that it has no logger (a test
-// that wants to see logs sets one first), and leaves out the one thing that
-// upstream's in-memory servers complain of, twice a second.
+// LogVariable names a file that controller-runtime's logs of a package's tests
+// go to, upstream's reconcilers' among them. Without it they go nowhere, unless a
+// test sets a logger of its own first.
+const LogVariable = "HOLDFAST_GROUND_LOG"
+
+// quiet has libraries keep to themselves what is as it should be here:
+// controller-runtime that it has no logger, and upstream's servers and its etcd
+// client what they make of each other and of members that are dead.
 var quiet = sync.OnceFunc(func() {
-	ctrl.SetLogger(logr.Discard())
-	log.SetOutput(without{log.Writer(), []byte("superfluous response.WriteHeader call from github.com/emicklei/go-restful")})
+	logger := logr.Discard()
+	if path := os.Getenv(LogVariable); path != "" {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", LogVariable, err))
+		}
+		logger = crzap.New(crzap.WriteTo(file), crzap.Level(zapcore.Level(-4)))
+	}
+	ctrl.SetLogger(logger)
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
+	log.SetOutput(without{log.Writer(), [][]byte{
+		[]byte("superfluous response.WriteHeader call from github.com/emicklei/go-restful"),
+		[]byte("http: TLS handshake error from " + loopback),
+	}})
 })
 
-// without drops lines that have a text in them.
+// without drops lines that have one of some texts in them.
 type without struct {
-	w    io.Writer
-	text []byte
+	w     io.Writer
+	texts [][]byte
 }
 
 func (o without) Write(line []byte) (int, error) {
-	if bytes.Contains(line, o.text) {
-		return len(line), nil
+	for _, text := range o.texts {
+		if bytes.Contains(line, text) {
+			return len(line), nil
+		}
 	}
 	return o.w.Write(line)
 }

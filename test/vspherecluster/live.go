@@ -27,8 +27,8 @@ type Player struct {
 	b  *builder
 }
 
-// guests are how many addresses the player has to give.
-const guests = 150
+// guestAddresses are how many addresses the player has to give.
+const guestAddresses = 150
 
 // NewPlayer makes the player of one cluster's objects. It makes no call.
 func NewPlayer(v *VCenter, cluster *clusterv1.Cluster) *Player {
@@ -56,7 +56,7 @@ func (p *Player) Clone(ctx context.Context, m *clusterv1.Machine, vsm *infrav1.V
 	p.b.env.Machines = []*clusterv1.Machine{m.DeepCopy()}
 	p.b.env.VSphereMachines = []*infrav1.VSphereMachine{vsm}
 	p.b.env.VSphereVMs = []*infrav1.VSphereVM{vm}
-	p.b.firstGuest = (p.b.firstGuest + 1) % guests
+	p.b.firstGuest = (p.b.firstGuest + 1) % guestAddresses
 	if err := p.b.clone(ctx, 0); err != nil {
 		return fmt.Errorf("clone virtual machine %s: %w", vm.Name, err)
 	}

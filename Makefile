@@ -33,6 +33,10 @@ bench: ## Measure speed and memory; prints ratios
 fuzz: ## Run each fuzz target for FUZZTIME
 	hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: gates
+gates: ## Decide on a million random inputs, and check every gate (takes most of an hour)
+	$(GO) test ./policies -run TestGatesProperty -gates.cases 1000000 -timeout 3h
+
 .PHONY: golden
 golden: ## Rewrite golden files from what the code does now
 	$(GO) test ./report ./policies ./detector ./cmd/holdfast -update

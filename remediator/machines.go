@@ -181,8 +181,8 @@ type Group struct {
 	// Desired is how many machines the group should have, Ready how many of
 	// those that stay are ready.
 	Desired, Ready int
-	// New is the youngest ready machine made since the attempt began, nil if
-	// there is none yet.
+	// New is the youngest ready machine made since the record was, nil if there
+	// is none yet.
 	New *clusterv1.Machine
 }
 
@@ -209,7 +209,8 @@ func (o *Objects) Group(ctx context.Context, r *v1alpha1.Remediation) (Group, er
 			continue
 		}
 		g.Ready++
-		if r.Status.StartedAt != nil && m.UID != r.Spec.Machine.UID && !m.CreationTimestamp.Before(r.Status.StartedAt) &&
+		// Both times are the API server's: no clock of ours is compared with it.
+		if m.UID != r.Spec.Machine.UID && !m.CreationTimestamp.Before(&r.CreationTimestamp) &&
 			(g.New == nil || g.New.CreationTimestamp.Before(&m.CreationTimestamp)) {
 			g.New = m
 		}

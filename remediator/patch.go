@@ -39,7 +39,7 @@ func ChangeOf(r *v1alpha1.Remediation, decisions []policies.Decision, drained bo
 		change.Resource = providers.ID{Kind: f.Resource.Kind, Name: f.Resource.ID}
 		change.Want, change.Have = f.Want, f.Have
 		for j := range f.Diffs {
-			if d := &f.Diffs[j]; f.Fingerprint == r.Spec.Fingerprint || d.Path == statePath || planned(r, d) {
+			if d := &f.Diffs[j]; f.Fingerprint == r.Spec.Fingerprint || stops(d.Path) || planned(r, d) {
 				change.Fields = append(change.Fields, providers.FieldChange{
 					Path: d.Path, Want: d.Want, Have: d.Have, Element: d.Element, Mutability: d.Mutability})
 			}

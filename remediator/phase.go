@@ -55,27 +55,28 @@ func Judge(r *v1alpha1.Remediation, v Verdict, now time.Time) v1alpha1.Remediati
 		s.EndedAt = nil // so that it is retried once
 		open(&s, v1alpha1.PhasePending, ReasonRetried, "a person wants it tried again", nil)
 	}
-	if !v.Clear {
+	if !v.Clear || s.Phase.Ended() && !reopens(&s, r, v) {
 		return s
 	}
-	switch s.Phase {
-	case v1alpha1.PhaseLatched:
-		return s
-	case v1alpha1.PhaseFailed:
-		if r.Spec.Action == v1alpha1.WriteAction(policies.Replace) {
-			return s
-		}
-	case v1alpha1.PhaseSucceeded:
-		if !recurred(v, &s) {
-			return s
-		}
+	if s.Phase == v1alpha1.PhaseSucceeded {
 		revert(&s, v)
-	}
-	if s.Phase.Ended() && !wanted(v) {
-		return s
 	}
 	before(&s, r, v, now)
 	return s
+}
+
+// reopens reports whether what has ended opens anew by a verdict.
+func reopens(s *v1alpha1.RemediationStatus, r *v1alpha1.Remediation, v Verdict) bool {
+	switch s.Phase {
+	case v1alpha1.PhaseLatched:
+		return false
+	case v1alpha1.PhaseFailed:
+		return wanted(v) && r.Spec.Action != v1alpha1.WriteAction(policies.Replace)
+	case v1alpha1.PhaseSucceeded:
+		return recurred(v, s)
+	default:
+		return wanted(v)
+	}
 }
 
 // Retried reports whether a person wants tried again what has ended, or is held.
@@ -231,17 +232,27 @@ func blocksOf(blocked []policies.Block) []v1alpha1.GateBlock {
 // Changed reports whether a status is worth a write: that a counter in a text
 // moved is not.
 func Changed(old, now *v1alpha1.RemediationStatus) bool {
-	same := old.Phase == now.Phase && old.Reason == now.Reason && old.AttemptCount == now.AttemptCount &&
-		old.ObservedGeneration == now.ObservedGeneration && old.ContestedBy == now.ContestedBy &&
-		sameTime(old.StartedAt, now.StartedAt) && sameTime(old.EndedAt, now.EndedAt) &&
-		slices.EqualFunc(old.Blocked, now.Blocked, func(a, b v1alpha1.GateBlock) bool { return a.By == b.By && sameTime(a.Until, b.Until) }) &&
+	type head struct {
+		phase               v1alpha1.RemediationPhase
+		reason, contestedBy string
+		attempts            int32
+		generation          int64
+		draining            bool
+	}
+	headOf := func(s *v1alpha1.RemediationStatus) head {
+		return head{s.Phase, s.Reason, s.ContestedBy, s.AttemptCount, s.ObservedGeneration, s.Drain != nil}
+	}
+	if headOf(old) != headOf(now) || !sameTime(old.StartedAt, now.StartedAt) || !sameTime(old.EndedAt, now.EndedAt) {
+		return true
+	}
+	same := slices.EqualFunc(old.Blocked, now.Blocked, func(a, b v1alpha1.GateBlock) bool { return a.By == b.By && sameTime(a.Until, b.Until) }) &&
 		slices.EqualFunc(old.Attempts, now.Attempts, func(a, b v1alpha1.Attempt) bool {
 			return a.Number == b.Number && a.Outcome == b.Outcome && sameTime(a.EndedAt, b.EndedAt)
 		}) &&
 		slices.EqualFunc(old.Conditions, now.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 		})
-	return !same || !sameReplacement(old.Replacement, now.Replacement) || (old.Drain == nil) != (now.Drain == nil)
+	return !same || !sameReplacement(old.Replacement, now.Replacement)
 }
 
 func sameTime(a, b *metav1.Time) bool {

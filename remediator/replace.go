@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -71,35 +72,60 @@ func (p *Replacer) Choose(ctx context.Context, r *v1alpha1.Remediation) (*v1alph
 	if m == nil {
 		return nil, noPath("the Machine does not exist any more")
 	}
-	set, err := p.machineSetOf(ctx, m)
-	if err != nil {
+	c := controllers{machine: m}
+	if c.set, err = p.machineSetOf(ctx, m); err != nil {
 		return nil, err
 	}
-	plane, err := p.controlPlaneOf(ctx, m)
-	if err != nil {
+	if c.plane, err = p.controlPlaneOf(ctx, m); err != nil {
 		return nil, err
 	}
-	check, err := p.healthCheckOf(ctx, m)
-	if err != nil {
+	if c.check, err = p.healthCheckOf(ctx, m); err != nil {
 		return nil, err
 	}
+	if none := c.none(); none != nil {
+		return nil, none
+	}
+	if r.Spec.Strategy == v1alpha1.ReplaceSurge {
+		return p.chooseSurge(ctx, r, c.set)
+	}
+	return c.choose(r)
+}
+
+// controllers are who may replace a Machine; each may be nil.
+type controllers struct {
+	machine *clusterv1.Machine
+	set     *clusterv1.MachineSet
+	plane   *unstructured.Unstructured
+	check   *clusterv1.MachineHealthCheck
+}
+
+// none says why nobody would replace the Machine, nil if somebody would.
+func (c *controllers) none() error {
+	asked := c.check != nil && !external(c.check)
 	switch {
-	case set == nil && plane == nil && (check == nil || external(check)):
-		return nil, noPath("nothing is known to replace Machine %s: it has no MachineSet and no KubeadmControlPlane, and no MachineHealthCheck covers it", m.Name)
-	case set == nil && plane == nil && metav1.GetControllerOf(m) == nil:
-		return nil, noPath("Machine %s has no owner that would make another", m.Name)
-	case set != nil && (!set.DeletionTimestamp.IsZero() || set.Spec.Replicas != nil && *set.Spec.Replicas == 0):
-		return nil, noPath("MachineSet %s makes no machines any more", set.Name)
-	case plane != nil && plane.GetDeletionTimestamp() != nil:
-		return nil, noPath("KubeadmControlPlane %s is being deleted", plane.GetName())
-	case r.Spec.Strategy == v1alpha1.ReplaceSurge:
-		return p.chooseSurge(ctx, r, set)
-	case set != nil && (r.Spec.Strategy == v1alpha1.ReplaceDelete || check != nil && external(check)):
+	case c.set == nil && c.plane == nil && !asked:
+		return noPath("nothing is known to replace Machine %s: it has no MachineSet and no KubeadmControlPlane, and no MachineHealthCheck covers it", c.machine.Name)
+	case c.set == nil && c.plane == nil && metav1.GetControllerOf(c.machine) == nil:
+		return noPath("Machine %s has no owner that would make another", c.machine.Name)
+	case c.set != nil && (!c.set.DeletionTimestamp.IsZero() || c.set.Spec.Replicas != nil && *c.set.Spec.Replicas == 0):
+		return noPath("MachineSet %s makes no machines any more", c.set.Name)
+	case c.plane != nil && c.plane.GetDeletionTimestamp() != nil:
+		return noPath("KubeadmControlPlane %s is being deleted", c.plane.GetName())
+	default:
+		return nil
+	}
+}
+
+// choose picks among those that would.
+func (c *controllers) choose(r *v1alpha1.Remediation) (*v1alpha1.Replacement, error) {
+	elsewhere := c.check != nil && external(c.check)
+	switch {
+	case c.set != nil && (r.Spec.Strategy == v1alpha1.ReplaceDelete || elsewhere):
 		return &v1alpha1.Replacement{Strategy: v1alpha1.StrategyDelete}, nil
-	case check != nil && !external(check):
+	case elsewhere:
+		return nil, noPath("MachineHealthCheck %s hands Machine %s to another controller, which may not replace it", c.check.Name, c.machine.Name)
+	case c.check != nil:
 		return &v1alpha1.Replacement{Strategy: v1alpha1.StrategyHealthCheck}, nil
-	case check != nil:
-		return nil, noPath("MachineHealthCheck %s hands Machine %s to another controller, which may not replace it", check.Name, m.Name)
 	default:
 		return &v1alpha1.Replacement{Strategy: v1alpha1.StrategyOwnerRemediation}, nil
 	}

@@ -159,22 +159,11 @@ func (p *Replacer) surge(ctx context.Context, r *v1alpha1.Remediation, m *cluste
 		return out, nil
 	}
 	before := *r.Status.Replacement.Replicas
-	mark := s.object.GetAnnotations()[annotationSurge]
-	grown := mark == string(r.UID)
 	switch out.Replacement.Step {
 	case StepGrow:
 		out.Reason, out.Message = ReasonWaitingForSurge, fmt.Sprintf("one machine more than %d is being made", before)
-		switch {
-		case gone:
-			out.Replacement.Step = StepShrink
-		case grown && surged(s.deployment, before+1):
-			out.Replacement.Step = StepMark
-		case !grown && s.replicas == before && mark == "":
-			return out, p.set(ctx, s, before, before+1, string(r.UID), "")
-		case !grown:
-			return out, &providers.ApplyError{Reason: providers.ReasonMoved,
-				Err: fmt.Errorf("the replicas of %s were %d and are %d now", s.deployment.Name, before, s.replicas)}
-		}
+		out.Replacement.Step, err = p.grow(ctx, r, s, before, gone)
+		return out, err
 	case StepMark:
 		out.Reason, out.Message = ReasonWaitingForSurge, "the old machine is marked as the first to go"
 		if !gone {
@@ -191,6 +180,24 @@ func (p *Replacer) surge(ctx context.Context, r *v1alpha1.Remediation, m *cluste
 		out.Done = gone
 	}
 	return out, nil
+}
+
+// grow asks for one machine more, once, and gives the step that is next.
+func (p *Replacer) grow(ctx context.Context, r *v1alpha1.Remediation, s *scaler, before int32, gone bool) (string, error) {
+	mark := s.object.GetAnnotations()[annotationSurge]
+	switch grown := mark == string(r.UID); {
+	case gone:
+		return StepShrink, nil
+	case grown && surged(s.deployment, before+1):
+		return StepMark, nil
+	case grown:
+		return StepGrow, nil
+	case s.replicas == before && mark == "":
+		return StepGrow, p.set(ctx, s, before, before+1, string(r.UID), "")
+	default:
+		return StepGrow, &providers.ApplyError{Reason: providers.ReasonMoved,
+			Err: fmt.Errorf("the replicas of %s were %d and are %d now", s.deployment.Name, before, s.replicas)}
+	}
 }
 
 // surged reports that the machine more is there and ready.

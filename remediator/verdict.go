@@ -126,8 +126,15 @@ func hides(r *v1alpha1.Remediation, f *detector.Finding) bool {
 	})
 }
 
-// statePath is where a missing or stopped resource drifts.
-const statePath = "/state"
+// statePath is where a missing or stopped resource drifts, and powerPath where
+// a stopped virtual machine does.
+const (
+	statePath = "/state"
+	powerPath = "/powerState"
+)
+
+// stops reports whether a path drifts while a change holds a machine stopped.
+func stops(path string) bool { return path == statePath || path == powerPath }
 
 func aboutTheSame(r *v1alpha1.Remediation, f *detector.Finding) bool {
 	if !ofResource(r, f) {
@@ -138,7 +145,7 @@ func aboutTheSame(r *v1alpha1.Remediation, f *detector.Finding) bool {
 			return true
 		}
 		// Whoever stops a machine starts it again.
-		if r.Spec.Disruptive && f.Diffs[i].Path == statePath {
+		if r.Spec.Disruptive && stops(f.Diffs[i].Path) {
 			return true
 		}
 	}

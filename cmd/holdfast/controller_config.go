@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/reconcilers/remediation"
 )
 
 // kindControllerConfiguration is the Kind of the configuration file; its
@@ -47,7 +49,12 @@ type controllerConfig struct {
 	LogLevel  string `json:"logLevel"`
 	LogFormat string `json:"logFormat"`
 
+	AWSEventQueue  string            `json:"awsEventQueue,omitempty"`
+	AWSEventQueues map[string]string `json:"awsEventQueues,omitempty"`
+
 	CreationGrace metav1.Duration `json:"creationGrace"`
+	VerifyAfter   metav1.Duration `json:"verifyAfter"`
+	PollInterval  metav1.Duration `json:"pollInterval"`
 	StartSpread   metav1.Duration `json:"startSpread"`
 	Concurrency   int             `json:"concurrency"`
 }
@@ -64,6 +71,7 @@ func defaultControllerConfig() controllerConfig {
 		MetricsBindAddress: ":8443", MetricsSecure: true, HealthProbeBindAddress: ":8081",
 		LogLevel: "info", LogFormat: "json",
 		CreationGrace: metav1.Duration{Duration: 5 * time.Minute}, StartSpread: seconds(10), Concurrency: 4,
+		VerifyAfter: metav1.Duration{Duration: remediation.DefaultTimes.Settle}, PollInterval: metav1.Duration{Duration: remediation.DefaultTimes.Poll},
 	}
 }
 
@@ -88,7 +96,11 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.StringVar(&c.PprofBindAddress, "pprof-bind-address", c.PprofBindAddress, "address of Go's profiles, which anybody may read who reaches it (default off)")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "least level that is logged: "+strings.Join(logLevelNames(), ", "))
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "json or text")
+	f.StringVar(&c.AWSEventQueue, "aws-event-queue", c.AWSEventQueue, "name of the SQS queue with AWS events that each account and region has; empty reads none (docs/events.md)")
+	f.StringToStringVar(&c.AWSEventQueues, "aws-event-queues", c.AWSEventQueues, "ACCOUNT/REGION=URL of SQS queues that are called otherwise or are elsewhere; repeatable")
 	f.DurationVar(&c.CreationGrace.Duration, "creation-grace", c.CreationGrace.Duration, "age below which a resource that is not found is not called missing")
+	f.DurationVar(&c.VerifyAfter.Duration, "verify-after", c.VerifyAfter.Duration, "time from a repair to the first read that may show it")
+	f.DurationVar(&c.PollInterval.Duration, "poll-interval", c.PollInterval.Duration, "time between two looks at what Cluster API or a cloud does for a repair")
 	f.DurationVar(&c.StartSpread.Duration, "start-spread", c.StartSpread.Duration, "time over which the first reads are spread")
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "how many places (account and region, vCenter) are read at once")
 	completeWith(cmd, "log-level", logLevelNames()...)
@@ -138,6 +150,11 @@ func flagOf(f reflect.StructField) string {
 	return b.String()
 }
 
+// events are where those of AWS come from.
+func (c *controllerConfig) events() aws.Events {
+	return aws.Events{QueueName: c.AWSEventQueue, Queues: c.AWSEventQueues}
+}
+
 // check finds what cannot work before anything is started.
 func (c *controllerConfig) check() error {
 	var errs []error
@@ -153,6 +170,15 @@ func (c *controllerConfig) check() error {
 	}
 	if c.CreationGrace.Duration < 0 {
 		wrong("--creation-grace %s: want a time of 0 or more", c.CreationGrace.Duration)
+	}
+	if c.VerifyAfter.Duration < time.Second {
+		wrong("--verify-after %s: want at least 1s", c.VerifyAfter.Duration)
+	}
+	if c.PollInterval.Duration < time.Second {
+		wrong("--poll-interval %s: want at least 1s", c.PollInterval.Duration)
+	}
+	if err := c.events().Validate(); err != nil {
+		wrong("--aws-event-queue, --aws-event-queues: %w", err)
 	}
 	lease, renew, retry := c.LeaderElectionLeaseDuration.Duration, c.LeaderElectionRenewDeadline.Duration, c.LeaderElectionRetryPeriod.Duration
 	if c.LeaderElect && (retry <= 0 || renew <= retry || lease <= renew) {

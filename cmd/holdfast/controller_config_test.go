@@ -71,6 +71,9 @@ func TestBadConfiguration(t *testing.T) {
 		"bad level":       {args: []string{"--log-level=loud"}, say: `--log-level "loud": want one of error, info, debug, trace`},
 		"bad lease times": {args: []string{"--leader-election-renew-deadline=20s"}, say: "must be longer than"},
 		"no concurrency":  {file: header + "concurrency: 0\n", say: "--concurrency 0"},
+		"hasty":           {args: []string{"--verify-after=0s"}, say: "--verify-after 0s: want at least 1s"},
+		"queue's name":    {args: []string{"--aws-event-queue=events.fifo"}, say: `event queue name "events.fifo"`},
+		"queue's place":   {args: []string{"--aws-event-queues=frankfurt=https://sqs.example/1/q"}, say: "want ACCOUNT/REGION"},
 		"absent policies": {args: []string{"--policy=/does/not/exist"}, say: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (d *controller) records(c *controllerConfig) *remediation.Store {
 
 // remediate adds what acts. It writes to clouds by those providers that can,
 // and replaces through Cluster API.
-func (d *controller) remediate(store *remediation.Store) error {
+func (d *controller) remediate(store *remediation.Store, config *controllerConfig) error {
 	objects := remediator.Objects{Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper()}
 	appliers := map[string]providers.Applier{}
 	for name, p := range d.clouds {
@@ -53,6 +53,7 @@ func (d *controller) remediate(store *remediation.Store) error {
 		Store: store, Daemon: d.daemon, Asker: d.daemon, Appliers: appliers,
 		Replacer:  &remediator.Replacer{Objects: objects, Client: d.client},
 		Drainer:   &remediator.Drainer{Objects: objects, Client: d.client, Remote: workloads},
+		Times:     remediation.Times{Settle: config.VerifyAfter.Duration, Poll: config.PollInterval.Duration},
 		Retention: retention,
 	}
 	if err := c.SetupWithManager(d.manager); err != nil {

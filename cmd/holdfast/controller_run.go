@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/reconcilers/metrics"
 	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/reconcilers/status"
@@ -74,7 +75,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
 		return nil, err
 	}
-	if err := d.makeClouds(); err != nil {
+	if err := d.makeClouds(c); err != nil {
 		return nil, err
 	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
@@ -119,7 +120,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.manager.Add(afterPolicies{source, d.daemon}); err != nil {
 		return nil, err
 	}
-	if err := d.remediate(store); err != nil {
+	if err := d.remediate(store, c); err != nil {
 		return nil, err
 	}
 	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
@@ -230,11 +231,11 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 
 // makeClouds makes the providers. Identities and Secrets are read live: a
 // cache of them would hold every Secret of the management cluster.
-func (d *controller) makeClouds() error {
+func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations() {
+	for _, r := range registrations(aws.WithEvents(c.events())) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

@@ -6,11 +6,11 @@ import (
 	"github.com/holdfast-io/holdfast/providers/vsphere"
 )
 
-// registrations are the clouds that this binary knows. Adding one is its
-// folder and a line here.
-func registrations() []providers.Registration {
+// registrations are the clouds that this binary knows, made with what a command
+// sets for them. Adding one is its folder and a line here.
+func registrations(forAWS ...aws.Option) []providers.Registration {
 	return []providers.Registration{
-		aws.Registration(),
+		aws.Registration(forAWS...),
 		vsphere.Registration(),
 	}
 }

@@ -103,6 +103,11 @@ func (w *writing) writeRoutes(ctx context.Context, fields []providers.FieldChang
 			}
 			continue
 		}
+		// The route is there and its target is not: pointing it there again mends
+		// nothing, and mends itself once the target is back.
+		if w.live.Fields[f.Path].Value.Text() == blackhole+f.Want.Text() {
+			return moved("%s of %s leads to %s, which does not exist any more or is detached", f.Path, w.Resource, f.Want.Text())
+		}
 		routeTarget(f.Want.Text())(in, ptr(f.Want.Text()))
 		if err := w.setRoute(ctx, in, lastSegment(f.Path), !w.live.Fields[f.Path].Value.IsAbsent()); err != nil {
 			return err
@@ -110,6 +115,9 @@ func (w *writing) writeRoutes(ctx context.Context, fields []providers.FieldChang
 	}
 	return nil
 }
+
+// blackhole precedes the target of a route whose target is gone; see route.
+const blackhole = "blackhole "
 
 // routeTo names a route by its table and destination.
 func routeTo(table, destination string) *ec2.CreateRouteInput {

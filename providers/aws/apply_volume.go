@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -66,16 +67,33 @@ func (w *writing) volumeOf(path string) (string, error) {
 }
 
 func (w *writing) modifyVolume(ctx context.Context, id string, fields []providers.FieldChange) error {
+	in, err := w.modification(ctx, id, fields)
+	if in == nil || err != nil {
+		return err
+	}
+	_, err = w.ec2.ModifyVolume(ctx, in)
+	err = w.called(err, "modify volume %s of %s (EC2 takes one modification of a volume in six hours)", id, w.Resource.Name)
+	if refusal := (*providers.ApplyError)(nil); errors.As(err, &refusal) {
+		// The first answer may have been lost, and this be the second one.
+		if left, again := w.modification(ctx, id, fields); again == nil && left == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// modification is what is left to ask for; nil if nothing is.
+func (w *writing) modification(ctx context.Context, id string, fields []providers.FieldChange) (*ec2.ModifyVolumeInput, error) {
 	list, err := w.volumes(ctx, &choice{ids: []string{id}})
 	if err != nil {
-		return applyError(err, "read volume "+id)
+		return nil, applyError(err, "read volume "+id)
 	}
 	if len(list) != 1 {
-		return moved("volume %s of %s does not exist any more", id, w.Resource)
+		return nil, moved("volume %s of %s does not exist any more", id, w.Resource)
 	}
 	volume := list[0]
 	if volume.ForeignTo != "" {
-		return &providers.ApplyError{Reason: providers.ReasonForeign, Err: fmt.Errorf("volume %s belongs to %s", id, volume.ForeignTo)}
+		return nil, &providers.ApplyError{Reason: providers.ReasonForeign, Err: fmt.Errorf("volume %s belongs to %s", id, volume.ForeignTo)}
 	}
 	in := &ec2.ModifyVolumeInput{VolumeId: &id}
 	due := false
@@ -89,7 +107,7 @@ func (w *writing) modifyVolume(ctx context.Context, id string, fields []provider
 		switch name {
 		case "/size":
 			if have, ok := volume.Fields[name].Value.Number(); ok && n < have {
-				return shrinks(w.Resource, f.Path, n, have)
+				return nil, shrinks(w.Resource, f.Path, n, have)
 			}
 			in.Size = ptr(int32(n)) //nolint:gosec // GiB, at most 65,536
 		case "/iops":
@@ -102,14 +120,13 @@ func (w *writing) modifyVolume(ctx context.Context, id string, fields []provider
 		}
 	}
 	if !due {
-		return nil
+		return nil, nil
 	}
 	under, err := w.underModification(ctx, id, in)
 	if err != nil || under {
-		return err
+		return nil, err
 	}
-	_, err = w.ec2.ModifyVolume(ctx, in)
-	return w.called(err, "modify volume %s of %s (EC2 takes one modification of a volume in six hours)", id, w.Resource.Name)
+	return in, nil
 }
 
 // withType sends what else is wanted of the volume along with a new type,

@@ -190,3 +190,51 @@ func FuzzMentions(f *testing.F) {
 		}
 	})
 }
+
+// What is joined to a resource and could not be read stays open: it is neither
+// there nor known to be absent, and the resource itself is confirmed.
+func TestConfirmLeavesUnreadPartsOpen(t *testing.T) {
+	const instance = `<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId><instanceState><name>running</name></instanceState>` +
+		`<vpcId>vpc-1</vpcId><rootDeviceName>/dev/xvda</rootDeviceName><rootDeviceType>ebs</rootDeviceType>` +
+		`<blockDeviceMapping><item><deviceName>/dev/xvda</deviceName><ebs><volumeId>vol-1</volumeId></ebs></item></blockDeviceMapping>` +
+		`</item></instancesSet></item></reservationSet>`
+	const volume = `<volumeSet><item><volumeId>vol-1</volumeId><size>80</size><volumeType>gp3</volumeType></item></volumeSet>`
+	for name, tc := range map[string]struct {
+		refused string
+		open    string
+	}{
+		"all read":          {"", ""},
+		"no volumes":        {"ec2.DescribeVolumes", "/rootVolume/size"},
+		"no events":         {"ec2.DescribeInstanceStatus", "/scheduledEvents"},
+		"no load balancers": {"elbv2.DescribeLoadBalancers", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			aws := newFakeAWS(t)
+			aws.on("ec2.DescribeInstances", func(int, url.Values) (int, string) {
+				return http.StatusOK, ec2Answer("DescribeInstances", instance, "")
+			})
+			aws.on("ec2.DescribeVolumes", func(int, url.Values) (int, string) {
+				return http.StatusOK, ec2Answer("DescribeVolumes", volume, "")
+			})
+			if tc.refused != "" {
+				aws.on(tc.refused, func(int, url.Values) (int, string) { return refuse("UnauthorizedOperation", "no") })
+			}
+			p := provider(t)
+			id := providers.ID{Kind: providers.KindInstance, Name: "i-1"}
+			c, err := p.Confirm(t.Context(), scopeOf(t, p), []providers.ID{id})
+			if err != nil || c.Resources[id] == nil || len(c.Unconfirmed) > 0 {
+				t.Fatalf("confirmation %+v, %v", c, err)
+			}
+			for _, path := range []string{"/rootVolume/size", "/scheduledEvents"} {
+				_, there := c.Resources[id].Fields[path]
+				closed := c.Resources[id].Closes(path)
+				if want := path != tc.open; there != want || !want && closed {
+					t.Errorf("%s is there: %v, closed: %v", path, there, closed)
+				}
+			}
+			if c.Resources[id].Closes("/loadBalancers/x") {
+				t.Error("registrations are closed without a load balancer that was read")
+			}
+		})
+	}
+}

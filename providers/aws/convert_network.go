@@ -185,7 +185,7 @@ func route(in *ec2types.Route) (destination, target string) {
 		}
 	}
 	if in.State == ec2types.RouteStateBlackhole {
-		target = strings.TrimSpace("blackhole " + target)
+		target = strings.TrimSpace(blackhole + target)
 	}
 	return destination, target
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmware/govmomi/vim25/types"
+
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -53,6 +55,8 @@ type writer struct {
 	// done are the steps of this call that vCenter has taken: what they set
 	// need not show yet.
 	done map[string]bool
+	// begun is the task that this call has begun last.
+	begun types.ManagedObjectReference
 	// stop says that vCenter refused to make a change while the machine runs.
 	stop bool
 }

@@ -84,6 +84,9 @@ func (w *writer) await(ctx context.Context, ref types.ManagedObjectReference) er
 	defer patience.Stop()
 	for pause := taskPauseFirst; ; pause = min(2*pause, taskPauseMost) {
 		info, err := w.taskInfo(ctx, ref)
+		if err == nil && ref == w.begun {
+			w.provider.noteOwn(w.scope, info.EventChainId)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -174,6 +177,7 @@ func (w *writer) busy(ctx context.Context, m *machine) (waited bool, err error) 
 // finish waits for the task that a step has begun, and remembers it where it
 // takes long.
 func (w *writer) finish(ctx context.Context, ref types.ManagedObjectReference) error {
+	w.begun = ref
 	err := w.await(ctx, ref)
 	if errors.Is(err, providers.ErrPending) {
 		w.remember(ref)

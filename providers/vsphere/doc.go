@@ -6,5 +6,9 @@
 // providers. Reading goes through one session for each vCenter and identity:
 // one paged retrieve for the inventory around the machines, one for the
 // machines themselves, and a handful of calls for tags, VM groups and storage
-// policies, whatever the number of machines. Nothing in this package writes.
+// policies, whatever the number of machines.
+//
+// [Provider.Apply] is all that writes, in the files apply*.go: to machines that
+// exist, in steps that are read from the machine each time. [Provider.Watch]
+// tells what may have changed, by one call that waits at vCenter.
 package vsphere

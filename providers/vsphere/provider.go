@@ -26,6 +26,7 @@ type Provider struct {
 	conns   map[providers.Scope]*connection
 	creds   map[string]cachedCredentials
 	started startedTasks
+	own     ownChains
 	// shutdownPatience is how long a guest may take to shut down.
 	shutdownPatience time.Duration
 }

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"testing"
 
+	"github.com/vmware/govmomi"
 	_ "github.com/vmware/govmomi/pbm/simulator"
 	"github.com/vmware/govmomi/simulator"
 	_ "github.com/vmware/govmomi/vapi/simulator"
+	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/soap"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
 
@@ -110,4 +112,14 @@ func observe(t testing.TB, p *Provider, owner *providers.Owner) (providers.Scope
 		t.Fatal(err)
 	}
 	return scope, snap
+}
+
+// client gives an administrator's client.
+func (s *vcsim) client(t testing.TB) *vim25.Client {
+	t.Helper()
+	c, err := govmomi.NewClient(context.Background(), s.server.URL, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Client
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,10 +184,7 @@ func prior(r *v1alpha1.Remediation, records []v1alpha1.Remediation) []metav1.Tim
 		if o.Namespace != r.Namespace || o.Spec.ClusterName != r.Spec.ClusterName || o.Name == r.Name || o.Spec.Rule.ID != r.Spec.Rule.ID {
 			continue
 		}
-		succeeds := r.Spec.Machine != nil && o.Status.Replacement != nil && o.Status.Replacement.ReplacedBy == r.Spec.Machine.Name && o.Spec.Pool == r.Spec.Pool
-		overlaps := o.Spec.Owner.UID == r.Spec.Owner.UID && o.Spec.Resource.Kind == r.Spec.Resource.Kind && o.Spec.Resource.ID == r.Spec.Resource.ID &&
-			slices.ContainsFunc(o.Spec.Plan, func(c v1alpha1.PlannedChange) bool { return slices.ContainsFunc(r.Spec.Plan, sameElement(c)) })
-		if succeeds || overlaps {
+		if succeeds(r, o) || overlaps(r, o) {
 			for _, t := range remediator.AttemptsOf(o) {
 				out = append(out, metav1.NewTime(t))
 			}
@@ -199,6 +195,17 @@ func prior(r *v1alpha1.Remediation, records []v1alpha1.Remediation) []metav1.Tim
 		out = out[n-remediator.MaxAttempts:]
 	}
 	return out
+}
+
+// succeeds: the record's Machine took the place of the other's.
+func succeeds(r, o *v1alpha1.Remediation) bool {
+	return r.Spec.Machine != nil && o.Status.Replacement != nil && o.Status.Replacement.ReplacedBy == r.Spec.Machine.Name && o.Spec.Pool == r.Spec.Pool
+}
+
+// overlaps: both are about some value of one resource.
+func overlaps(r, o *v1alpha1.Remediation) bool {
+	return o.Spec.Owner.UID == r.Spec.Owner.UID && o.Spec.Resource.Kind == r.Spec.Resource.Kind && o.Spec.Resource.ID == r.Spec.Resource.ID &&
+		slices.ContainsFunc(o.Spec.Plan, func(c v1alpha1.PlannedChange) bool { return slices.ContainsFunc(r.Spec.Plan, sameElement(c)) })
 }
 
 func sameElement(a v1alpha1.PlannedChange) func(v1alpha1.PlannedChange) bool {
@@ -214,6 +221,6 @@ func sameElement(a v1alpha1.PlannedChange) func(v1alpha1.PlannedChange) bool {
 		return ""
 	}
 	return func(b v1alpha1.PlannedChange) bool {
-		return strings.EqualFold(a.Path, b.Path) && a.Element == b.Element && value(a) == value(b)
+		return a.Path == b.Path && a.Element == b.Element && value(a) == value(b)
 	}
 }

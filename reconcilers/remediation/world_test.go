@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -71,7 +74,7 @@ func newWorld(t *testing.T, policy string) *world {
 		w.ns = w.ns[:30] + fmt.Sprintf("-%x", hash(w.ns))
 	}
 	w.ns = strings.Trim(w.ns, "-")
-	w.cloud = fake.New("111122223333", "eu-central-1", w.clock.Now, providers.KindInstance)
+	w.cloud = fake.New("111122223333", "eu-central-1", w.clock.Now, providers.KindInstance, providers.KindVPC)
 	var err error
 	registration := w.cloud.Registration(func(s *runtime.Scheme) error { return infrav1.AddToScheme(s) },
 		providers.OwnerKind{GVK: infrav1.GroupVersion.WithKind("AWSMachine"), Role: providers.RoleMachine},
@@ -79,7 +82,7 @@ func newWorld(t *testing.T, policy string) *world {
 	if w.kinds, err = inventory.NewKinds(registration); err != nil {
 		t.Fatal(err)
 	}
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, controlplanev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, controlplanev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(w.kinds.Scheme()); err != nil {
 			t.Fatal(err)
 		}
@@ -189,6 +192,24 @@ func (w *world) build() {
 		w.capi.machine(kcp, controlplanev1.GroupVersion.String(), "KubeadmControlPlane", map[string]string{clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "cp"})
 	}
 	w.capi.step()
+	w.tick()
+}
+
+// tick waits for the API server's clock to show another second than when the
+// last object was made, so that times tell what came first.
+func (w *world) tick() {
+	w.t.Helper()
+	var first time.Time
+	for i := 0; ; i++ {
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprint("tick-", len(w.told), "-", i)}}
+		w.create(c)
+		if first.IsZero() {
+			first = c.CreationTimestamp.Time
+		}
+		if c.CreationTimestamp.After(first) {
+			return
+		}
+	}
 }
 
 // start makes a new process: it knows nothing but what is stored.
@@ -214,7 +235,10 @@ func (w *world) process(dieAfter int) *process {
 	p.controller = &remediation.Controller{
 		Store: p.store, Daemon: p.daemon, Appliers: map[string]providers.Applier{fake.Name: p},
 		Replacer: &remediator.Replacer{Objects: objects, Client: c},
-		Drainer:  &remediator.Drainer{Objects: objects, Client: c},
+		// The workload cluster is the same API server: its nodes and Pods are real.
+		Drainer: &remediator.Drainer{Objects: objects, Client: c, Remote: func(context.Context, types.NamespacedName) (client.Client, error) {
+			return c, nil
+		}},
 	}
 	return p
 }
@@ -347,6 +371,9 @@ func (w *world) owners() []providers.OwnerRef {
 	for _, m := range list.Items {
 		out = append(out, providers.OwnerRef{APIVersion: infrav1.GroupVersion.String(), Kind: "AWSMachine", Namespace: w.ns, Name: m.Name, UID: m.UID})
 	}
+	infra := &infrav1.AWSCluster{}
+	w.get("eu", infra)
+	out = append(out, providers.OwnerRef{APIVersion: infrav1.GroupVersion.String(), Kind: "AWSCluster", Namespace: w.ns, Name: "eu", UID: infra.UID})
 	return out
 }
 

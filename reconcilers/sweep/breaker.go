@@ -84,7 +84,7 @@ func (b *breakers) facts(ref detector.ClusterRef, f policies.ClusterFacts) polic
 
 // breakerWhy has no number in it: it would change with each read.
 func breakerWhy(where string) string {
-	return fmt.Sprintf("the breaker of %s is open: more than safety.maxDriftRatio of it drifted at once; it closes after %d sweeps in a row with less than half of that, or one with nothing", where, calmSweeps)
+	return fmt.Sprintf("the breaker of %s is open: more than safety.maxDriftRatio of it drifted at once; it closes after %d sweeps in a row with at most half of that, or one with nothing", where, calmSweeps)
 }
 
 // openIn gives the open breakers of a cluster: "" for the whole of it, else the

@@ -132,7 +132,7 @@ func (d *Daemon) noteCluster(object *clusterv1.Cluster, ref detector.ClusterRef,
 	if c == nil {
 		// The first read answers whatever stands in the annotation: nothing
 		// needs to be kept beyond the process, and a restart reads anyway.
-		c = &cluster{ref: ref, object: clusterOwner(object), uid: object.UID, swept: asked, labels: object.Labels, effective: set.For(ref, object.Labels), coverage: map[siteKey]coverage{}}
+		c = &cluster{ref: ref, object: clusterOwner(object), slim: slimCluster(ref), uid: object.UID, swept: asked, labels: object.Labels, effective: set.For(ref, object.Labels), coverage: map[siteKey]coverage{}}
 		c.since = now
 		if !d.started.IsZero() && now.Sub(d.started) < d.StartSpread {
 			c.since = now.Add(jitter(c.uid, d.started, d.StartSpread))

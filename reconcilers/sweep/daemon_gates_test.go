@@ -174,6 +174,10 @@ func TestDaemonFirstSeen(t *testing.T) {
 		if got := first(); got != "00:15" {
 			t.Errorf("after a read that could not tell, first seen at %s, want 00:15", got)
 		}
+		// What a record says of an earlier time is no news to who saw it end.
+		l.edit(func() {
+			l.history = map[string]policies.History{l.outcomes[len(l.outcomes)-1].Result.Decisions[0].Finding.Fingerprint: {FirstSeen: time.Date(1999, 12, 31, 22, 0, 0, 0, time.UTC)}}
+		})
 		l.retype("prod-c1-0", "m5.large")
 		pass(15 * time.Minute)
 		l.retype("prod-c1-0", "m5.xlarge")

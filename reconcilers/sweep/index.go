@@ -14,10 +14,10 @@ const maxReferrers = 64
 // index tells whom an event is about: which owners want a resource, and which
 // ones what it hangs together with. It is changed under Daemon.mu alone.
 type index struct {
-	wanted map[providers.ID][]claim
+	wanted map[providers.ID][]*claim
 	// related are resources that nobody wants by themselves: the volume of a
 	// wanted instance, the interface that a group is on.
-	related map[providers.ID][]claim
+	related map[providers.ID][]*claim
 	// crowded are related to more owners than are read one by one.
 	crowded map[providers.ID]bool
 }
@@ -29,7 +29,7 @@ type claim struct {
 }
 
 func newIndex() *index {
-	return &index{wanted: map[providers.ID][]claim{}, related: map[providers.ID][]claim{}, crowded: map[providers.ID]bool{}}
+	return &index{wanted: map[providers.ID][]*claim{}, related: map[providers.ID][]*claim{}, crowded: map[providers.ID]bool{}}
 }
 
 // newIndexOf makes the index of a whole reading. It knows no cloud: a resource
@@ -65,22 +65,26 @@ func newIndexOf(results []detector.Result, snap *providers.Snapshot) *index {
 
 // add enters what one owner wants.
 func (x *index) add(r *detector.Result) {
-	c := claim{owner: r.Owner.Ref, cluster: r.Cluster()}
+	c := &claim{owner: r.Owner.Ref, cluster: r.Cluster()}
 	for _, id := range r.Wanted {
-		if !slices.Contains(x.wanted[id], c) {
-			x.wanted[id] = append(x.wanted[id], c)
-		}
+		x.wanted[id] = withClaim(x.wanted[id], c)
 	}
 }
 
-func (x *index) relate(id providers.ID, claims []claim) {
+// withClaim adds a claim that is not there yet.
+func withClaim(claims []*claim, c *claim) []*claim {
+	if slices.ContainsFunc(claims, func(x *claim) bool { return *x == *c }) {
+		return claims
+	}
+	return append(claims, c)
+}
+
+func (x *index) relate(id providers.ID, claims []*claim) {
 	if x.crowded[id] {
 		return
 	}
 	for _, c := range claims {
-		if !slices.Contains(x.related[id], c) {
-			x.related[id] = append(x.related[id], c)
-		}
+		x.related[id] = withClaim(x.related[id], c)
 	}
 	if len(x.related[id]) > maxReferrers {
 		delete(x.related, id)
@@ -89,7 +93,7 @@ func (x *index) relate(id providers.ID, claims []claim) {
 }
 
 // owners gives whom a resource is about; crowded says that they are too many.
-func (x *index) owners(id providers.ID) (owners []claim, crowded bool) {
+func (x *index) owners(id providers.ID) (owners []*claim, crowded bool) {
 	if owners = x.wanted[id]; len(owners) > 0 {
 		return owners, len(owners) > maxReferrers
 	}

@@ -264,7 +264,7 @@ func (j *judgement) remember(out *Outcome) {
 			if o.Machine != nil {
 				c.machines[o.Machine.Name] = o.Ref
 			}
-			d.known[ref][o.Ref] = &known{result: slim(o, j.results[o]), site: j.site.key, at: j.at}
+			d.known[ref][o.Ref] = &known{result: slim(o, j.results[o], c.slim), site: j.site.key, at: j.at}
 			delete(j.site.gates, o.Ref)
 			if at, ok := until[o.Ref]; ok {
 				j.site.gates[o.Ref] = at
@@ -382,15 +382,20 @@ func (j *judgement) wakes(decisions []policies.Decision) map[providers.OwnerRef]
 }
 
 // slimOwner keeps of an owner what tells it from others.
-func slimOwner(o *providers.Owner) *providers.Owner {
-	out := &providers.Owner{
-		Ref: o.Ref, Pool: o.Pool, Zone: o.Zone, ControlPlane: o.ControlPlane,
-		Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: o.Cluster.Namespace, Name: o.Cluster.Name}},
-	}
+func slimOwner(o *providers.Owner, cluster *clusterv1.Cluster) *providers.Owner {
+	out := &providers.Owner{Ref: o.Ref, Cluster: cluster, Pool: o.Pool, Zone: o.Zone, ControlPlane: o.ControlPlane}
 	if o.Machine != nil {
-		out.Machine = &clusterv1.Machine{}
+		out.Machine = someMachine
 	}
 	return out
+}
+
+// someMachine says that an owner has a Machine. Ten thousand owners share it.
+var someMachine = &clusterv1.Machine{}
+
+// slimCluster is a Cluster's name.
+func slimCluster(ref detector.ClusterRef) *clusterv1.Cluster {
+	return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 // clusterOwner is the owner that detector gives orphans of a cluster.

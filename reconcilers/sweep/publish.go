@@ -63,6 +63,7 @@ func (q *queue) take() *delivery {
 		return nil
 	}
 	d := q.waiting[0]
+	q.waiting[0] = nil // else the slice would hold on to a whole snapshot
 	q.waiting = q.waiting[1:]
 	return d
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -155,6 +156,7 @@ func compareRefs(a, b detector.ClusterRef) int {
 type cluster struct {
 	ref       detector.ClusterRef
 	object    providers.OwnerRef
+	slim      *clusterv1.Cluster // for what is known of its owners
 	uid       types.UID
 	effective *policies.Effective
 	labels    map[string]string
@@ -180,9 +182,8 @@ type known struct {
 }
 
 // slim keeps of a result what later decisions need, and none of the objects.
-func slim(o *inventory.Owner, r detector.Result) detector.Result {
-	owner := slimOwner(&o.Owner)
-	r.Owner = owner
+func slim(o *inventory.Owner, r detector.Result, cluster *clusterv1.Cluster) detector.Result {
+	r.Owner = slimOwner(&o.Owner, cluster)
 	if len(r.InSync) > 1 {
 		r.InSync = slices.Clone(r.InSync[:1])
 	}

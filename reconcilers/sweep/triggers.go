@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,12 +52,9 @@ func NewTriggers(cfg *rest.Config, kinds *inventory.Kinds, mapper meta.RESTMappe
 	return &Triggers{cache: c, kinds: kinds, mapper: mapper}, nil
 }
 
-// digestKey holds, in what the cache keeps, a digest of all that may matter of
-// an object's metadata.
-const digestKey = "digest"
-
 // essence keeps of an object what tells whether it changed: ten thousand
-// machines fit into a few megabytes.
+// machines fit into a few megabytes. A digest of the rest stands in
+// generateName, which nobody reads; a map for it would take more than all else.
 func essence(in any) (any, error) {
 	o, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok || o.CreationTimestamp.IsZero() {
@@ -65,11 +63,20 @@ func essence(in any) (any, error) {
 	out := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta}
 	out.Namespace, out.Name, out.UID = o.Namespace, o.Name, o.UID
 	out.ResourceVersion, out.Generation, out.DeletionTimestamp = o.ResourceVersion, o.Generation, o.DeletionTimestamp
-	if name := o.Labels[clusterv1.ClusterNameLabel]; name != "" {
-		out.Labels = map[string]string{clusterv1.ClusterNameLabel: name}
-	}
-	out.Annotations = map[string]string{digestKey: digest(o)}
+	out.Labels, out.GenerateName = clusterLabel(o.Labels[clusterv1.ClusterNameLabel]), digest(o)
 	return out, nil
+}
+
+// clusterLabels are the labels of each cluster's objects, shared by them.
+var clusterLabels sync.Map
+
+func clusterLabel(name string) map[string]string {
+	if name == "" {
+		return nil
+	}
+	shared, _ := clusterLabels.LoadOrStore(name, map[string]string{clusterv1.ClusterNameLabel: name})
+	labels, _ := shared.(map[string]string)
+	return labels
 }
 
 // digest covers labels, annotations and owners: rules may ask for the first
@@ -92,7 +99,7 @@ func digest(o metav1.Object) string {
 func changed(old, now *metav1.PartialObjectMetadata) bool {
 	return old.UID != now.UID || old.Generation != now.Generation ||
 		old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
-		old.Annotations[digestKey] != now.Annotations[digestKey]
+		old.GenerateName != now.GenerateName
 }
 
 // watchObjects runs the informers until the context ends. A kind that is not

@@ -92,3 +92,5 @@ func annotate(t *testing.T, g *management.Ground, m *clusterv1.Machine) {
 		t.Fatal(err)
 	}
 }
+
+func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }

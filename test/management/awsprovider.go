@@ -64,6 +64,15 @@ func (p *awsProvider) setUp(mgr ctrl.Manager) error {
 		Complete(reconcile.Func(p.reconcileMachine))
 }
 
+// controllerIdentity is what CAPA makes on its start: the identity of clusters
+// that name none, usable in every namespace.
+func controllerIdentity() *awsv1.AWSClusterControllerIdentity {
+	i := &awsv1.AWSClusterControllerIdentity{}
+	i.Name = awsv1.AWSClusterControllerIdentityName
+	i.Spec.AllowedNamespaces = &awsv1.AllowedNamespaces{}
+	return i
+}
+
 // infraOfCluster and infraOfMachine give the request for the infrastructure
 // object of a kind that a Cluster or a Machine refers to.
 func infraOfCluster(kind string) handler.MapFunc {

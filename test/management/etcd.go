@@ -222,7 +222,9 @@ func (l *workload) stopServers(ctx context.Context, h *host) error {
 }
 
 // bootstrap makes what kubeadm leaves behind in a cluster, and by which
-// KubeadmControlPlane knows that it is initialised.
+// KubeadmControlPlane knows that it is initialised. It is a cluster without
+// CoreDNS, which KubeadmControlPlane would upgrade by steps that upstream's
+// in-memory server does not keep up with.
 func (l *workload) bootstrap(ctx context.Context, h *host) error {
 	system := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name}
@@ -239,9 +241,7 @@ func (l *workload) bootstrap(ctx context.Context, h *host) error {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "system:bootstrappers:kubeadm:default-node-token"}},
 		},
 		&corev1.ConfigMap{ObjectMeta: system("kubeadm-config"), Data: map[string]string{"ClusterConfiguration": ""}},
-		&corev1.ConfigMap{ObjectMeta: system("coredns"), Data: map[string]string{"Corefile": ""}},
 		&appsv1.DaemonSet{ObjectMeta: system("kube-proxy"), Spec: appsv1.DaemonSetSpec{Template: running("kube-proxy", h.version)}},
-		&appsv1.Deployment{ObjectMeta: system("coredns"), Spec: appsv1.DeploymentSpec{Template: running("coredns", "v1.12.1")}},
 	} {
 		if err := l.ensure(ctx, o); err != nil {
 			return err

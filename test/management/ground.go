@@ -9,9 +9,10 @@ import (
 	"log"
 	"os"
 	"sync"
-	"testing"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/grpclog"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 // Ground is one test's part of a management cluster: a namespace, and clouds of
@@ -34,7 +36,7 @@ type Ground struct {
 	// Namespace holds the test's clusters.
 	Namespace string
 
-	t       testing.TB
+	t       T
 	plane   *plane
 	ctx     context.Context
 	running sync.WaitGroup
@@ -50,6 +52,19 @@ func (g *Ground) fault(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.faults = append(g.faults, err)
+}
+
+// T is what the ground asks of a test; [testing.TB] is one. Fatal and Fatalf must
+// not return to their caller, and what Cleanup is given must run at the end, the
+// last first.
+type T interface {
+	Name() string
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
 }
 
 // Option changes what Start gives.
@@ -91,30 +106,49 @@ func Main(m interface{ Run() int }) int {
 	return code
 }
 
-// quiet has controller-runtime complain no more that it has no logger (a test
-// that wants to see logs sets one first), and leaves out the one thing that
-// upstream's in-memory servers complain of, twice a second.
+// LogVariable names a file that controller-runtime's logs of a package's tests
+// go to, upstream's reconcilers' among them. Without it they go nowhere, unless a
+// test sets a logger of its own first.
+const LogVariable = "HOLDFAST_GROUND_LOG"
+
+// quiet has libraries keep to themselves what is as it should be here:
+// controller-runtime that it has no logger, and upstream's servers and its etcd
+// client what they make of each other and of members that are dead.
 var quiet = sync.OnceFunc(func() {
-	ctrl.SetLogger(logr.Discard())
-	log.SetOutput(without{log.Writer(), []byte("superfluous response.WriteHeader call from github.com/emicklei/go-restful")})
+	logger := logr.Discard()
+	if path := os.Getenv(LogVariable); path != "" {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", LogVariable, err))
+		}
+		logger = crzap.New(crzap.WriteTo(file), crzap.Level(zapcore.Level(-4)))
+	}
+	ctrl.SetLogger(logger)
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
+	log.SetOutput(without{log.Writer(), [][]byte{
+		[]byte("superfluous response.WriteHeader call from github.com/emicklei/go-restful"),
+		[]byte("http: TLS handshake error from " + loopback),
+	}})
 })
 
-// without drops lines that have a text in them.
+// without drops lines that have one of some texts in them.
 type without struct {
-	w    io.Writer
-	text []byte
+	w     io.Writer
+	texts [][]byte
 }
 
 func (o without) Write(line []byte) (int, error) {
-	if bytes.Contains(line, o.text) {
-		return len(line), nil
+	for _, text := range o.texts {
+		if bytes.Contains(line, text) {
+			return len(line), nil
+		}
 	}
 	return o.w.Write(line)
 }
 
 // Start gives a test its ground, until it ends. It fails the test where the
 // binaries are missing: hack/test.sh builds them.
-func Start(t testing.TB, opts ...Option) *Ground {
+func Start(t T, opts ...Option) *Ground {
 	t.Helper()
 	var o options
 	for _, opt := range opts {
@@ -148,7 +182,7 @@ func Start(t testing.TB, opts ...Option) *Ground {
 }
 
 // acquire gives the shared plane, or one that ends with the test.
-func acquire(t testing.TB, o options) (*plane, error) {
+func acquire(t T, o options) (*plane, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.on && !o.alone {

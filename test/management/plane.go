@@ -73,7 +73,10 @@ func newPlane() (_ *plane, err error) {
 	}
 	p.done = make(chan error, 1)
 	go func() { p.done <- p.manager.Start(ctx) }()
-	return p, p.waitStarted()
+	if err := p.waitStarted(); err != nil {
+		return nil, err
+	}
+	return p, p.client.Create(ctx, controllerIdentity())
 }
 
 // waitStarted returns when webhooks are served, before which nothing can be

@@ -1,6 +1,11 @@
 package suites_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -154,10 +159,56 @@ func newClockedEC2Sim(t *testing.T, delays *ec2sim.Delays) (server *ec2sim.Serve
 
 var _ providers.Applier = (*aws.Provider)(nil)
 
+// What moto cannot show after a repair that is right for EC2.
+const (
+	motoForgets  = "moto forgets the metadata options that a call leaves out"
+	motoHidesENI = "moto's DescribeInstances goes on showing the groups of the launch"
+	motoNoPlay   = "moto cannot play it"
+)
+
+var awsNotRepairedOnMoto = map[string]string{
+	"metadata tokens made optional":                  motoForgets,
+	"metadata hop limit raised and tags shown":       motoForgets,
+	"metadata endpoint switched off":                 motoForgets,
+	"security group detached from an instance":       motoHidesENI,
+	"default security group attached to an instance": motoHidesENI,
+}
+
 func notRepairedOnMoto(tamper *awscluster.Tamper) string {
-	return tamper.NotOnMoto
+	return cmp.Or(tamper.NotOnMoto, awsNotRepairedOnMoto[tamper.Name])
 }
 
 func awsNotTamperedOnMoto(manifest string) map[string]string {
-	return awsNotTamperedOf(manifest)
+	out := maps.Clone(awsNotTamperedOf(manifest))
+	if manifest != awscluster.DefaultExample {
+		return out
+	}
+	delete(out, "InternetGateway/vpcId")
+	for _, name := range []string{"httpTokens", "httpEndpoint", "httpPutResponseHopLimit", "instanceMetadataTags"} {
+		out["Instance/metadataOptions/"+name] = motoForgets
+	}
+	out["Instance/securityGroups"] = motoHidesENI
+	for _, path := range []string{"rootVolume/iops", "rootVolume/throughput", "nonRootVolumes/DEVICE/type", "nonRootVolumes/DEVICE/iops", "nonRootVolumes/DEVICE/throughput"} {
+		out["Instance/"+path] = motoNoPlay
+	}
+	return out
+}
+
+// documentedActions gives all actions of a documented IAM policy.
+func documentedActions(t *testing.T, name string) (out []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct {
+		Statement []struct{ Action []string }
+	}
+	if err := json.Unmarshal(data, &policy); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range policy.Statement {
+		out = append(out, s.Action...)
+	}
+	return out
 }

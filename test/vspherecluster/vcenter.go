@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 
@@ -35,6 +36,8 @@ type VCenter struct {
 	Model *simulator.Model
 
 	server *simulator.Server
+	// again serves in the place of server after a restart.
+	again *http.Server
 	// tagIDs are the ids that the simulator chose, by those of the example.
 	tagIDs map[string]string
 	// dir holds the datastores.
@@ -104,8 +107,7 @@ func (v *VCenter) CertificateFile() (string, error) { return v.server.Certificat
 
 // Close stops the simulator and removes its files.
 func (v *VCenter) Close() {
-	v.server.CloseClientConnections()
-	v.server.Close()
+	v.stop()
 	v.Model.Remove()
 	if v.dir != "" {
 		_ = os.RemoveAll(v.dir)

@@ -1,0 +1,107 @@
+package remediation_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+)
+
+// crash is one row of the crash matrix: drift, and what it is to come to, once,
+// whenever the process was killed on the way.
+type crash struct {
+	policy string
+	drift  func(*world)
+	done   func(*world)
+	// writes are how many there are at least: fewer would mean that the row
+	// does not do what it says.
+	writes int
+}
+
+// crashes are the rows: setting values, and each path of replacement.
+func crashes() map[string]crash {
+	rows := map[string]crash{"patch": {
+		drift: func(w *world) { w.tamper("a-1-m1", "/tags/team", "red") },
+		done: func(w *world) {
+			r := w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+			if got := w.have("a-1-m1", "/tags/team"); got != "blue" || len(r.Status.Attempts) != 1 {
+				w.t.Errorf("team is %s after %d attempts", got, len(r.Status.Attempts))
+			}
+		},
+		writes: 6,
+	}}
+	rows["disruptive patch"] = crash{
+		drift: func(w *world) { w.node("a-1-m1"); w.tamper("a-1-m1", "/instanceType", "t3.nano") },
+		done: func(w *world) {
+			w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+			if got := w.have("a-1-m1", "/instanceType"); got != "m5.large" || w.node("a-1-m1").Spec.Unschedulable {
+				w.t.Errorf("the type is %s; the node can be used: %v", got, !w.node("a-1-m1").Spec.Unschedulable)
+			}
+		},
+		writes: 9,
+	}
+	for name, p := range paths {
+		switch name {
+		case "external remedy", "gone in the cloud":
+			continue // they take the same steps as others
+		}
+		writes := 6
+		if p.strategy == v1alpha1.StrategySurge {
+			writes = 10
+		}
+		rows[name] = crash{policy: p.policy, drift: func(w *world) { w.drift(p) }, done: func(w *world) { w.replaced(p) }, writes: writes}
+	}
+	return rows
+}
+
+// TestCrashMatrix kills the process after each single write, to the API server
+// or to the cloud, on each way of repair. A new process that knows nothing but
+// what is stored brings it to the same end: nothing twice, nothing left over.
+func TestCrashMatrix(t *testing.T) {
+	for name, row := range crashes() {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "patch" && name != "surge" {
+				t.Skip("the other paths run without -short")
+			}
+			whole := newWorld(t, row.policy)
+			row.drift(whole)
+			mutations := whole.cloud.Mutations()
+			whole.run(5 * time.Minute)
+			row.done(whole)
+			mutations = whole.cloud.Mutations() - mutations
+			writes := slices.Clone(whole.proc.writes)
+			if len(writes) < row.writes {
+				t.Fatalf("only %d writes: %v", len(writes), writes)
+			}
+			for i := range writes {
+				t.Run(fmt.Sprintf("after write %d", i+1), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, row.policy)
+					row.drift(w)
+					before := w.cloud.Mutations()
+					w.proc = w.process(i + 1)
+					if err := w.proc.run(5 * time.Minute); !errors.Is(err, errKilled) {
+						t.Fatalf("the process was not killed after %d writes (%v): %v", i+1, w.proc.writes, err)
+					}
+					last := w.proc.writes[i]
+					w.capi.step() // the world goes on meanwhile
+					w.capi.step()
+					w.start()
+					w.run(6 * time.Minute)
+					row.done(w)
+					if n := w.cloud.Mutations() - before; n != mutations {
+						t.Errorf("killed after %q: %d changes to the cloud, want %d", last, n, mutations)
+					}
+					before = len(w.proc.writes)
+					w.run(2 * time.Minute)
+					if after := w.proc.writes[before:]; len(after) > 0 {
+						t.Errorf("killed after %q: steady state writes: %v", last, after)
+					}
+				})
+			}
+		})
+	}
+}

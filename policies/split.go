@@ -228,6 +228,10 @@ func (c *candidate) impossible(a Action, f *detector.Finding, d *detector.Diff) 
 	if a == Replace {
 		return c.cannotReplace(f)
 	}
+	return cannotPatch(f, d)
+}
+
+func cannotPatch(f *detector.Finding, d *detector.Diff) string {
 	switch {
 	case f.Status == detector.Drifted && d != nil && d.Foreign != "":
 		return "it may be that of " + d.Foreign

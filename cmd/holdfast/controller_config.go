@@ -59,9 +59,6 @@ type controllerConfig struct {
 	Concurrency   int             `json:"concurrency"`
 }
 
-// off switches a listener off, as controller-runtime spells it.
-const off = "0"
-
 func defaultControllerConfig() controllerConfig {
 	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return controllerConfig{

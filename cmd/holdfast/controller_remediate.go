@@ -73,6 +73,7 @@ func (d *controller) workloads() (func(context.Context, types.NamespacedName) (c
 		}
 	}
 	return func(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
+		//nolint:staticcheck // its successor keeps a cache for each cluster
 		cfg, err := remote.RESTConfig(ctx, v1alpha1.FieldManager, d.manager.GetAPIReader(), cluster)
 		if err != nil {
 			return nil, fmt.Errorf("reach cluster %s: %w", cluster, err)

@@ -281,7 +281,7 @@ func (d *Daemon) find(ctx context.Context, ref detector.ClusterRef, owner provid
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		s, _ := d.join(siteKey{scope: units[0].scope}, ref)
+		s := d.join(siteKey{scope: units[0].scope}, ref)
 		return s, nil
 	}
 	return nil, nil //nolint:nilnil // nothing is the answer

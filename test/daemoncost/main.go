@@ -113,7 +113,7 @@ func measure(d *sweep.Daemon, told outcomes) (*cost, error) {
 	cluster := first.Result.Clusters[0]
 	owner := cluster.Owners[len(cluster.Owners)-1].Ref
 	out.Machines, out.Decisions = len(cluster.Owners)-1, len(first.Result.Decisions)
-	first = nil //nolint:ineffassign,wastedassign // it would count as memory
+	first = nil // it would count as memory
 	start, cpu := time.Now(), cpuTime()
 	for range sweeps - 1 {
 		d.Ask(sweep.Request{Cause: sweep.CauseRequested})
@@ -157,10 +157,10 @@ func mapperOf(r providers.Registration) meta.RESTMapper {
 		add(o.GVK, meta.RESTScopeNamespace)
 	}
 	for _, gvk := range r.Related {
-		switch {
-		case gvk.Kind == "AWSMachineTemplate":
+		switch gvk.Kind {
+		case "AWSMachineTemplate":
 			add(gvk, meta.RESTScopeNamespace)
-		case gvk.Kind == "AWSClusterControllerIdentity":
+		case "AWSClusterControllerIdentity":
 			add(gvk, meta.RESTScopeRoot)
 		}
 	}

@@ -43,7 +43,7 @@ golden: ## Rewrite golden files from what the code does now
 
 .PHONY: generate
 generate: ## Generate deep copies and CRDs from api/
-	$(TOOL) controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
+	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
 
 .PHONY: lint
 lint: ## Lint, with the import arrows

@@ -238,3 +238,33 @@ func TestConfirmLeavesUnreadPartsOpen(t *testing.T) {
 		})
 	}
 }
+
+// Half a set of targets must not pass for the whole: with one group's targets
+// refused, none are told.
+func TestConfirmTellsNoHalfOfTargets(t *testing.T) {
+	const arn = "arn:aws:elasticloadbalancing:eu-west-1:123456789012:loadbalancer/net/lb/1"
+	result := func(action, body string) answerFunc {
+		return func(int, url.Values) (int, string) {
+			return http.StatusOK, "<" + action + "Response><" + action + "Result>" + body + "</" + action + "Result></" + action + "Response>"
+		}
+	}
+	aws := newFakeAWS(t)
+	aws.on("elbv2.DescribeLoadBalancers", result("DescribeLoadBalancers",
+		"<LoadBalancers><member><LoadBalancerArn>"+arn+"</LoadBalancerArn><LoadBalancerName>lb</LoadBalancerName><VpcId>vpc-1</VpcId><Type>network</Type></member></LoadBalancers>"))
+	aws.on("elbv2.DescribeTargetGroups", result("DescribeTargetGroups",
+		"<TargetGroups><member><TargetGroupArn>tg-1</TargetGroupArn><TargetGroupName>one</TargetGroupName><VpcId>vpc-1</VpcId><LoadBalancerArns><member>"+arn+"</member></LoadBalancerArns></member></TargetGroups>"))
+	aws.on("elbv2.DescribeTargetHealth", func(int, url.Values) (int, string) { return refuseQuery("AccessDenied", "no") })
+	p := provider(t)
+	id := providers.ID{Kind: providers.KindLoadBalancer, Name: arn}
+	c, err := p.Confirm(t.Context(), scopeOf(t, p), []providers.ID{id})
+	if err != nil || c.Resources[id] == nil {
+		t.Fatalf("confirmation %+v, %v", c, err)
+	}
+	r := c.Resources[id]
+	if f, there := r.Fields["/targets"]; there || r.Closes("/targets") {
+		t.Errorf("targets are told to be %q", f.Value.Text())
+	}
+	if _, there := r.Fields["/listeners"]; !there {
+		t.Error("the listeners were read, and are not told")
+	}
+}

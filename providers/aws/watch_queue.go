@@ -250,13 +250,13 @@ func (t *tap) remove(ctx context.Context, messages []sqstypes.Message) error {
 	for i := range messages {
 		entries[i] = sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: messages[i].ReceiptHandle}
 	}
-	url := t.queue.url
+	url, queues := t.queue.url, t.sqs // the next turn may replace them
 	t.slots <- struct{}{}
 	t.deleting.Go(func() {
 		defer func() { <-t.slots }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 		defer cancel()
-		_, err := t.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, inRegionOf(url))
+		_, err := queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, inRegionOf(url))
 		if err != nil && isDenied(err) {
 			t.mu.Lock()
 			defer t.mu.Unlock()

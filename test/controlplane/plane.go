@@ -17,6 +17,9 @@ import (
 // kubectl.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
+// dieVariable has kubebox's programs end with the test (hack/kubebox/main.go).
+const dieVariable = "KUBEBOX_DIE_WITH_PARENT"
+
 // Options say what a control plane begins with.
 type Options struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
@@ -47,6 +50,10 @@ func Launch(o Options) (_ *Plane, err error) {
 	assets := os.Getenv(assetsVariable)
 	if assets == "" {
 		return nil, fmt.Errorf("%s is not set: run the tests by hack/test.sh, or set it to the output of hack/kubebox/build.sh", assetsVariable)
+	}
+	// envtest starts its programs with this process's environment.
+	if err := os.Setenv(dieVariable, "1"); err != nil {
+		return nil, err
 	}
 	// Whoever serves webhooks serves conversions too. Cluster API's are not
 	// methods of its types, so no scheme tells which kinds have them.

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -96,5 +99,50 @@ func TestTerminatedInstanceIsReplaced(t *testing.T) {
 	}
 	if calls := g.AWS().Mutations(); len(calls) > 0 {
 		t.Errorf("the daemon called %s: machines are replaced through Cluster API", calls[0].Action)
+	}
+}
+
+// Whoever only wants to know is told the same and nothing is written to the
+// cloud or recorded.
+func TestNothingIsDoneUnasked(t *testing.T) {
+	ctx := t.Context()
+	g := management.Start(t)
+	c := g.AWSCluster(ctx, management.AWS{Workers: 2})
+	c.WaitReady(ctx)
+	workers := c.Workers(ctx, "general")
+	if err := g.AWS().Tag(ctx, management.Instance(workers[0]), "Pool", ""); err != nil {
+		t.Fatal(err)
+	}
+	c.Terminate(ctx, workers[1])
+	// Nobody else describes instances once all of them run.
+	const describe = "ec2:DescribeInstances"
+	for _, mode := range []string{"observe", "dryRun"} {
+		t.Run(mode, func(t *testing.T) {
+			d := start(t, g, strings.Replace(atOnce, "mode: enforce", "mode: "+mode, 1))
+			for _, m := range workers {
+				drifts(ctx, c, m, metav1.ConditionTrue)
+			}
+			// A second sweep is one that might act on what the first has seen, and
+			// by the time that a third reads the second has been decided on.
+			for range 3 {
+				reads := g.AWS().Server.CallCounts()[describe]
+				sweepNow(ctx, t, g, c)
+				c.Eventually(ctx, "swept again", func(context.Context) error {
+					if g.AWS().Server.CallCounts()[describe] == reads {
+						return errors.New("no instance has been read")
+					}
+					return nil
+				})
+			}
+			d.stop(t)
+			if calls := g.AWS().Mutations(); len(calls) > 0 {
+				t.Errorf("the daemon called %s", calls[0].Action)
+			}
+			for _, m := range workers {
+				if !slices.ContainsFunc(c.Workers(ctx, "general"), sameAs(m)) {
+					t.Errorf("machine %s was replaced", m.Name)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// dieWithParent has no counterpart here.
+func dieWithParent() {}

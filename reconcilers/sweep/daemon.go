@@ -118,8 +118,8 @@ type Meter interface {
 func (d *Daemon) NeedLeaderElection() bool { return true }
 
 // Start reads until the context ends, and returns when everything that it
-// started has ended, which takes less than ten seconds if providers honour
-// their context.
+// started has ended, which takes less than ten seconds if providers and sinks
+// honour their context.
 func (d *Daemon) Start(ctx context.Context) error {
 	d.init()
 	ctx = logr.NewContext(ctx, d.Log)

@@ -63,8 +63,11 @@ func main() {
 // outcomes hands on what the daemon comes to.
 type outcomes chan *sweep.Outcome
 
-func (o outcomes) Consume(_ context.Context, out *sweep.Outcome) error {
-	o <- out
+func (o outcomes) Consume(ctx context.Context, out *sweep.Outcome) error {
+	select {
+	case o <- out:
+	case <-ctx.Done():
+	}
 	return nil
 }
 

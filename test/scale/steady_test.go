@@ -84,7 +84,7 @@ func measureSteady(t testing.TB, clusters int, each int32) *steady {
 }
 
 // settle waits until nothing has been written for a while.
-func (w *world) settle(t testing.TB) {
+func (w *plane) settle(t testing.TB) {
 	t.Helper()
 	before := ""
 	running.Eventually(t, time.Minute, "at rest", func() error {
@@ -100,7 +100,7 @@ func (w *world) settle(t testing.TB) {
 }
 
 // inSync waits until every Machine is said to be in order.
-func (w *world) inSync(t testing.TB) {
+func (w *plane) inSync(t testing.TB) {
 	t.Helper()
 	running.Eventually(t, 5*time.Minute, "in order everywhere", func() error {
 		list := &clusterv1.MachineList{}

@@ -16,22 +16,50 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	capa "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	capv "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	driftv1 "github.com/holdfast-io/holdfast/api/v1alpha1"
 	awsexamples "github.com/holdfast-io/holdfast/examples/aws"
 	"github.com/holdfast-io/holdfast/test/awscluster"
+	"github.com/holdfast-io/holdfast/test/capi"
 	"github.com/holdfast-io/holdfast/test/controlplane"
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 	"github.com/holdfast-io/holdfast/test/running"
 )
 
-// world is a management cluster whose clusters are on one ec2sim, in one
-// account and region, and so in one scope.
-type world struct {
+// plane is a management cluster: an API server, and a counter before it for the
+// program.
+type plane struct {
 	cfg    *rest.Config
 	client client.WithWatch
 	api    *running.Counter
-	sim    *ec2sim.Server
-	envs   []*awscluster.Environment
+}
+
+func newPlane(t testing.TB) plane {
+	t.Helper()
+	p := plane{cfg: controlplane.Start(t)}
+	p.api = running.Count(t, p.cfg)
+	scheme := capi.Scheme(corev1.AddToScheme, eventsv1.AddToScheme, driftv1.AddToScheme, clusterv1.AddToScheme, capa.AddToScheme, capv.AddToScheme,
+		controlplanev1.AddToScheme, controlplanev1beta1.AddToScheme, bootstrapv1.AddToScheme, bootstrapv1beta1.AddToScheme)
+	var err error
+	if p.client, err = client.NewWithWatch(p.cfg, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// world is a management cluster whose clusters are on one ec2sim, in one
+// account and region, and so in one scope.
+type world struct {
+	plane
+	sim  *ec2sim.Server
+	envs []*awscluster.Environment
 	// daemon and operator are the keys of the program and of who tampers.
 	daemon, operator ec2sim.Credential
 	region, image    string
@@ -53,24 +81,8 @@ func newWorld(t testing.TB, onEvent func(ec2sim.Event)) *world {
 	if w.image, err = w.sim.AddImage(w.sim.DefaultScope(w.region), ec2sim.Image{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
-	w.cfg = controlplane.Start(t)
-	w.api = running.Count(t, w.cfg)
-	scheme := awscluster.Scheme()
-	if err := joined(driftv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	if w.client, err = client.NewWithWatch(w.cfg, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	w.plane = newPlane(t)
 	return w
-}
-
-func joined(errs ...error) error {
-	at := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if at < 0 {
-		return nil
-	}
-	return errs[at]
 }
 
 // others are the machines of the example that are not in its first pool.

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/providers"
@@ -68,6 +70,7 @@ func (o outcomes) Consume(_ context.Context, out *sweep.Outcome) error {
 
 func run(server string) (*cost, error) {
 	debug.SetGCPercent(20) // as cmd/holdfast does
+	log.SetLogger(logr.Discard())
 	registration := aws.Registration()
 	kinds, err := inventory.NewKinds(registration)
 	if err != nil {

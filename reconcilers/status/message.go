@@ -18,6 +18,7 @@ const (
 	maxReason  = 240
 	maxDiffs   = 6
 	maxEntries = 8
+	maxNames   = 3
 	maxMessage = 4096 // bytes
 	maxNote    = 900  // bytes
 )

@@ -183,7 +183,7 @@ func TestCanariesShowNowhere(t *testing.T) {
 		if err := w.client.List(t.Context(), list); err != nil {
 			return err
 		}
-		phases, done := map[driftv1.Phase]int{}, 0
+		phases, done := map[driftv1.RemediationPhase]int{}, 0
 		for i := range list.Items {
 			phases[list.Items[i].Status.Phase]++
 			if list.Items[i].Status.Phase == driftv1.PhaseSucceeded {

@@ -144,7 +144,7 @@ func watched(t testing.TB, clusters int, each int32) (*world, *running.Daemon) {
 	for key, value := range w.environ() {
 		environ[key] = value
 	}
-	d := running.Start(t, running.Options{Kubeconfig: w.api.Kubeconfig, Environ: environ, Policy: quiet(0, "observe"), Args: []string{"--aws-event-queue", queueName}})
+	d := running.Start(t, running.Options{Kubeconfig: w.api.Kubeconfig, Environ: environ, Policy: quiet(0, "observe"), Args: []string{"--aws-event-queue", queueName, "--log-level", "trace"}})
 	w.inSync(t)
 	return w, d
 }

@@ -33,10 +33,9 @@ type sample struct {
 // soak is a daemon to which things happen.
 type soak struct {
 	*world
-	t      *testing.T
-	d      *running.Daemon
-	queues *sqssim.Server
-	// rest is held by those who need nothing else to happen.
+	t                                *testing.T
+	d                                *running.Daemon
+	queues                           *sqssim.Server
 	tampered, storms, sweeps, visits atomic.Int64
 	n                                atomic.Int64
 	samples                          []sample

@@ -262,7 +262,7 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 	v := verdict{status: metav1.ConditionFalse, reason: ReasonInSync}
 	var parts []string
 	if len(sum.drifting) > 0 {
-		parts = append(parts, list(slices.Clone(sum.drifting), maxEntries)+" drift")
+		parts = append(parts, list(slices.Clone(sum.drifting))+" drift")
 	}
 	for _, key := range slices.Sorted(maps.Keys(orphans)) {
 		if o := orphans[key]; o.status == metav1.ConditionTrue {
@@ -277,7 +277,7 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 		v.status, v.reason = metav1.ConditionTrue, ReasonUnexpected
 	case len(sum.unknown) > 0:
 		v.status, v.reason = metav1.ConditionUnknown, ReasonUnknown
-		parts = append(parts, list(slices.Clone(sum.unknown), maxEntries)+" could not be compared")
+		parts = append(parts, list(slices.Clone(sum.unknown))+" could not be compared")
 	}
 	v.message = bounded(strings.Join(parts, "; "), maxMessage)
 	redrifted := p.memory.drifts(ref, orphansUID(c.Object.UID), v.drift)

@@ -7,6 +7,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 10s
+SOAK ?= 20m
 
 .PHONY: help
 help: ## Show this help
@@ -32,6 +33,10 @@ test: ## Run all tests; installs and starts what they need
 .PHONY: bench
 bench: ## Measure speed and memory; prints ratios
 	hack/bench.sh
+
+.PHONY: soak
+soak: ## Let things happen to the controller for SOAK, and see that it stays as it is
+	hack/test.sh -run TestSoak -v -timeout 0 ./test/scale -soak $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -97,6 +97,57 @@ func TestDaemonGateOpens(t *testing.T) {
 	})
 }
 
+// TestDaemonStandsBy: what waits for a machine of its pool to be ready again is
+// looked at again while it waits, for nobody tells of that; what waits for a
+// person too is not.
+func TestDaemonStandsBy(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rule   string
+		begins bool
+	}{
+		"for a machine":              {"", true},
+		"for a machine and a person": {", approval: required", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			daemon(t, enforcing(tt.rule), func(t *testing.T, l *live) {
+				l.cluster("prod", "c1", 3)
+				settled(l)
+				other := func(s metav1.ConditionStatus) {
+					l.edit(func() {
+						for _, o := range l.inv.Clusters[0].Owners {
+							if o.Machine != nil && o.Ref.Name == "c1-1" {
+								o.Machine.Status.Conditions[0].Status = s
+							}
+						}
+					})
+				}
+				l.start()
+				pass(time.Minute)
+				other(metav1.ConditionFalse)
+				l.retype("prod-c1-2", "m5.xlarge")
+				l.happen(providers.Event{IDs: []providers.ID{instance("prod-c1-2")}})
+				pass(time.Second)
+				if got := blocks(t, l.last(), "c1-2"); !strings.Contains(got, policies.GateMinHealthy) {
+					t.Fatalf("with another machine down blocked by %s", got)
+				}
+				l.take()
+				other(metav1.ConditionTrue)
+				pass(2 * time.Minute)
+				if !tt.begins {
+					l.expect()
+					return
+				}
+				if got := blocks(t, l.last(), "c1-2"); got != "-" {
+					t.Errorf("two minutes after it is ready again blocked by %s", got)
+				}
+				l.take()
+				pass(10 * time.Minute)
+				l.expect()
+			})
+		})
+	}
+}
+
 // TestDaemonCountsReads reads again soon where a grace counts reads, and reads
 // that come too close together count as one.
 func TestDaemonCountsReads(t *testing.T) {

@@ -26,8 +26,8 @@ run: one holds the lease and acts. It ends within ten seconds of SIGTERM and
 gives the lease back.
 
 A configuration file holds the same values as flags do, under the flags' names
-in camelCase; a flag that is given wins. docs/controller.md describes the
-permissions that it needs.
+in camelCase, and under notify whom to tell of what; a flag that is given wins.
+docs/controller.md describes the permissions that it needs.
 
 Exit status: 0 after SIGTERM or SIGINT, 2 on an error, 4 if the policy files are
 bad at the start.`,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/reconcilers/notify"
 	"github.com/holdfast-io/holdfast/reconcilers/remediation"
 )
 
@@ -24,7 +25,8 @@ import (
 const kindControllerConfiguration = "ControllerConfiguration"
 
 // controllerConfig is everything that can be set, by flag or in a file. A field
-// is called the same in both: metricsBindAddress is --metrics-bind-address.
+// is called the same in both: metricsBindAddress is --metrics-bind-address. Only
+// notify has no flag.
 type controllerConfig struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
@@ -58,10 +60,13 @@ type controllerConfig struct {
 	ReadyWithin   metav1.Duration `json:"readyWithin"`
 	StartSpread   metav1.Duration `json:"startSpread"`
 	Concurrency   int             `json:"concurrency"`
-}
 
-// off switches a listener off, as controller-runtime spells it.
-const off = "0"
+	RemediationsKeep int             `json:"remediationsKeep"`
+	RemediationsTTL  metav1.Duration `json:"remediationsTtl"`
+
+	// Notify is in the file alone: routes are more than a flag can hold.
+	Notify notify.Config `json:"notify,omitzero"`
+}
 
 func defaultControllerConfig() controllerConfig {
 	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
@@ -74,6 +79,9 @@ func defaultControllerConfig() controllerConfig {
 		CreationGrace: metav1.Duration{Duration: 5 * time.Minute}, StartSpread: seconds(10), Concurrency: 4,
 		VerifyAfter: metav1.Duration{Duration: remediation.DefaultTimes.Settle}, PollInterval: metav1.Duration{Duration: remediation.DefaultTimes.Poll},
 		ReadyWithin: metav1.Duration{Duration: remediation.DefaultTimes.Replace},
+		// Enough of a history to look things up in, and not so much that it
+		// weighs on the API server.
+		RemediationsKeep: 50, RemediationsTTL: metav1.Duration{Duration: 7 * 24 * time.Hour},
 	}
 }
 
@@ -106,6 +114,8 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.DurationVar(&c.PollInterval.Duration, "poll-interval", c.PollInterval.Duration, "time between two looks at what Cluster API or a cloud does for a repair")
 	f.DurationVar(&c.StartSpread.Duration, "start-spread", c.StartSpread.Duration, "time over which the first reads are spread")
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "how many places (account and region, vCenter) are read at once")
+	f.IntVar(&c.RemediationsKeep, "remediations-keep", c.RemediationsKeep, "how many Remediations that succeeded or were cancelled a cluster keeps; 0 keeps them all")
+	f.DurationVar(&c.RemediationsTTL.Duration, "remediations-ttl", c.RemediationsTTL.Duration, "time for which a Remediation that ended is kept; 0 keeps it for good")
 	completeWith(cmd, "log-level", logLevelNames()...)
 	completeWith(cmd, "log-format", "json", "text")
 }
@@ -158,6 +168,11 @@ func (c *controllerConfig) events() aws.Events {
 	return aws.Events{QueueName: c.AWSEventQueue, Queues: c.AWSEventQueues}
 }
 
+// retention is how long ended records are kept.
+func (c *controllerConfig) retention() remediation.Retention {
+	return remediation.Retention{Keep: c.RemediationsKeep, TTL: c.RemediationsTTL.Duration}
+}
+
 // check finds what cannot work before anything is started.
 func (c *controllerConfig) check() error {
 	var errs []error
@@ -182,6 +197,15 @@ func (c *controllerConfig) check() error {
 	}
 	if c.ReadyWithin.Duration < time.Second {
 		wrong("--ready-within %s: want at least 1s", c.ReadyWithin.Duration)
+	}
+	if c.RemediationsKeep < 0 {
+		wrong("--remediations-keep %d: want 0 or more", c.RemediationsKeep)
+	}
+	if c.RemediationsTTL.Duration < 0 {
+		wrong("--remediations-ttl %s: want a time of 0 or more", c.RemediationsTTL.Duration)
+	}
+	if err := c.Notify.Validate(); err != nil {
+		wrong("notify: %w", err)
 	}
 	if err := c.events().Validate(); err != nil {
 		wrong("--aws-event-queue, --aws-event-queues: %w", err)

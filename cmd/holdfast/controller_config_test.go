@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/holdfast-io/holdfast/reconcilers/remediation"
 )
 
 // TestConfigurationIsFlags: what can be set by a flag can be set in the file
@@ -20,7 +22,9 @@ func TestConfigurationIsFlags(t *testing.T) {
 	fields := reflect.TypeFor[controllerConfig]()
 	var names []string
 	for i := range fields.NumField() {
-		names = append(names, flagOf(fields.Field(i)))
+		if name := flagOf(fields.Field(i)); name != "notify" { // routes are more than a flag can hold
+			names = append(names, name)
+		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "config" && f.Name != "help" && !slices.Contains(names, f.Name) {
@@ -37,7 +41,8 @@ func TestConfigurationIsFlags(t *testing.T) {
 const header = "apiVersion: drift.holdfast.io/v1alpha1\nkind: ControllerConfiguration\n"
 
 func TestConfigurationFile(t *testing.T) {
-	path := write(t, "config.yaml", header+"namespace: prod\nlogLevel: debug\nleaderElect: false\ncreationGrace: 7m\npolicy: [a, b]\n")
+	path := write(t, "config.yaml", header+"namespace: prod\nlogLevel: debug\nleaderElect: false\ncreationGrace: 7m\npolicy: [a, b]\n"+
+		"remediationsKeep: 3\nnotify:\n  routes:\n  - {name: ops, url: {file: /a}, only: {severity: high}, rate: {every: 1m}}\n")
 	c, flags := defaultControllerConfig(), &cobra.Command{}
 	c.register(flags)
 	if err := flags.ParseFlags([]string{"--log-level=trace", "--concurrency=2"}); err != nil {
@@ -48,6 +53,12 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	if c.Namespace != "prod" || c.LeaderElect || c.CreationGrace.Duration != 7*time.Minute || !slices.Equal(c.Policy, []string{"a", "b"}) {
 		t.Errorf("the file's values are not taken: %+v", c)
+	}
+	if routes := c.Notify.Routes; len(routes) != 1 || routes[0].URL.File != "/a" || routes[0].Rate.Every.Duration != time.Minute {
+		t.Errorf("the file's routes are not taken: %+v", routes)
+	}
+	if got, want := c.retention(), (remediation.Retention{Keep: 3, TTL: 168 * time.Hour}); got != want {
+		t.Errorf("retention is %+v, want %+v", got, want)
 	}
 	if c.LogLevel != "trace" || c.Concurrency != 2 {
 		t.Errorf("flags that were given do not win: %+v", c)
@@ -75,6 +86,11 @@ func TestBadConfiguration(t *testing.T) {
 		"impatient":       {args: []string{"--ready-within=0s"}, say: "--ready-within 0s: want at least 1s"},
 		"queue's name":    {args: []string{"--aws-event-queue=events.fifo"}, say: `event queue name "events.fifo"`},
 		"queue's place":   {args: []string{"--aws-event-queues=frankfurt=https://sqs.example/1/q"}, say: "want ACCOUNT/REGION"},
+		"keep":            {args: []string{"--remediations-keep=-1"}, say: "--remediations-keep -1"},
+		"ttl":             {file: header + "remediationsTtl: -1h\n", say: "--remediations-ttl -1h0m0s"},
+		"URL in the file": {file: header + "notify: {routes: [{name: ops, url: \"slack://hook:x@webhook\"}]}\n", say: "notify"},
+		"route":           {file: header + "notify: {routes: [{name: ops, url: {file: a, env: B}}]}\n", say: "notify: route ops: url: want exactly one"},
+		"route's filter":  {file: header + "notify: {routes: [{name: ops, url: {file: a}, only: {severty: high}}]}\n", say: `unknown field "severty"`},
 		"absent policies": {args: []string{"--policy=/does/not/exist"}, say: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,10 +19,6 @@ import (
 	"github.com/holdfast-io/holdfast/remediator"
 )
 
-// retention of ended records: enough of a history to look things up in, and not
-// so much that it weighs on the API server.
-var retention = remediation.Retention{Keep: 50, TTL: 7 * 24 * time.Hour}
-
 // workloadTimeout bounds a call to a workload cluster, which may be the very
 // thing that is broken.
 const workloadTimeout = 30 * time.Second
@@ -32,6 +28,9 @@ func (d *controller) records(c *controllerConfig) *remediation.Store {
 	return &remediation.Store{
 		Client: d.client, Reader: d.manager.GetAPIReader(), Namespace: c.Namespace,
 		Now: time.Now, Fence: d.lease.held,
+		Told: func(_ context.Context, _ v1alpha1.RemediationPhase, r *v1alpha1.Remediation) {
+			d.notifier.Remediated(r)
+		},
 	}
 }
 
@@ -54,7 +53,7 @@ func (d *controller) remediate(store *remediation.Store, config *controllerConfi
 		Replacer:  &remediator.Replacer{Objects: objects, Client: d.client},
 		Drainer:   &remediator.Drainer{Objects: objects, Client: d.client, Remote: workloads},
 		Times:     remediation.Times{Settle: config.VerifyAfter.Duration, Poll: config.PollInterval.Duration, Replace: config.ReadyWithin.Duration},
-		Retention: retention,
+		Retention: config.retention(),
 	}
 	if err := c.SetupWithManager(d.manager); err != nil {
 		return fmt.Errorf("set up remediation: %w", err)
@@ -73,6 +72,7 @@ func (d *controller) workloads() (func(context.Context, types.NamespacedName) (c
 		}
 	}
 	return func(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
+		//nolint:staticcheck // its successor keeps a cache for each cluster
 		cfg, err := remote.RESTConfig(ctx, v1alpha1.FieldManager, d.manager.GetAPIReader(), cluster)
 		if err != nil {
 			return nil, fmt.Errorf("reach cluster %s: %w", cluster, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/reconcilers/metrics"
+	"github.com/holdfast-io/holdfast/reconcilers/notify"
 	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/reconcilers/status"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
@@ -51,6 +52,7 @@ type controller struct {
 	daemon    *sweep.Daemon
 	readiness *readiness
 	clouds    map[string]providers.Provider
+	notifier  *notify.Notifier
 
 	policyMetrics metrics.Policies
 }
@@ -84,6 +86,12 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	}
 	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(), Namespaces: c.namespaces()}
 	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
+	if d.notifier, err = notify.New(c.Notify, d.manager.GetAPIReader(), nil); err != nil {
+		return nil, err
+	}
+	if err := d.manager.Add(d.notifier); err != nil {
+		return nil, err
+	}
 	measured, err := d.measure(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +110,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	}
 	d.readiness.policies = source.Ready
 	store := d.records(c)
-	sinks := []sweep.Sink{store, conditions, measured, d.readiness}
+	sinks := []sweep.Sink{store, conditions, measured, d.notifier, d.readiness}
 	if writer != nil {
 		sinks = append(sinks, writer)
 	}
@@ -253,7 +261,7 @@ func (d *controller) measure(ctx context.Context) (*metrics.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range []prometheus.Collector{sink, records, &d.policyMetrics, metrics.NewClouds(d.clouds)} {
+	for _, c := range []prometheus.Collector{sink, records, &d.policyMetrics, metrics.NewClouds(d.clouds), d.notifier} {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

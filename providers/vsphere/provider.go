@@ -27,6 +27,7 @@ type Provider struct {
 	creds   map[string]cachedCredentials
 	started startedTasks
 	own     ownChains
+	lapsed  map[providers.Scope]bool
 	// shutdownPatience is how long a guest may take to shut down.
 	shutdownPatience time.Duration
 }

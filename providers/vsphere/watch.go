@@ -36,9 +36,10 @@ const (
 // twice where both tell of it.
 //
 // Without the privilege to read events, changes are told without who made
-// them. Lost sessions and restarts of vCenter are survived, with a Gap.
+// them. Lost sessions and restarts of vCenter are survived, with a Gap; so is
+// an error, by the call of Watch that comes after it.
 func (p *Provider) Watch(ctx context.Context, scope providers.Scope, tell func(providers.Event)) error {
-	w := &watch{provider: p, scope: scope, tell: tell, was: map[types.ManagedObjectReference]watched{}}
+	w := &watch{provider: p, scope: scope, tell: tell, was: map[types.ManagedObjectReference]watched{}, missed: p.lapses(scope, false)}
 	log := logr.FromContextOrDiscard(ctx).WithValues("scope", scope.String())
 	for failures := 0; ctx.Err() == nil; {
 		began := p.now()
@@ -47,6 +48,7 @@ func (p *Provider) Watch(ctx context.Context, scope providers.Scope, tell func(p
 			break
 		}
 		if hopeless(err) {
+			p.lapses(scope, true)
 			return fmt.Errorf("watch %s: %w", scope, err)
 		}
 		if p.now().Sub(began) > watchSteady || sessionLost(err) {
@@ -58,6 +60,19 @@ func (p *Provider) Watch(ctx context.Context, scope providers.Scope, tell func(p
 		pause(ctx, watchPause(failures))
 	}
 	return nil
+}
+
+// lapses reports whether the last watch of a scope ended with an error, and
+// takes down whether this one does.
+func (p *Provider) lapses(scope providers.Scope, now bool) (before bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before = p.lapsed[scope]
+	if p.lapsed == nil {
+		p.lapsed = map[providers.Scope]bool{}
+	}
+	p.lapsed[scope] = now
+	return before
 }
 
 // hopeless reports whether trying again soon cannot help: the credentials are

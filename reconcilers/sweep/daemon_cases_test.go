@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func TestC54InFlightEverywhere(t *testing.T) {
 // different scopes side by side, no more of them than it may.
 func TestDaemonOneSweepAtATime(t *testing.T) {
 	daemon(t, "", func(t *testing.T, l *live) {
-		slow := &slowCloud{Provider: l.cloud, scopes: 6, busy: map[providers.Scope]int{}}
+		slow := &slowCloud{Provider: l.cloud, busy: map[providers.Scope]int{}}
 		l.d.Providers[fake.Name] = slow
 		for i := range 6 {
 			l.cluster("prod", fmt.Sprintf("c%d", i), 1)
@@ -149,10 +150,10 @@ func TestDaemonOneSweepAtATime(t *testing.T) {
 // slowCloud takes ten seconds for a read, and has a scope for each cluster.
 type slowCloud struct {
 	*fake.Provider
-	scopes int
-	busy   map[providers.Scope]int
-	twice  bool
-	most   int
+	mu    sync.Mutex
+	busy  map[providers.Scope]int
+	twice bool
+	most  int
 }
 
 func (s *slowCloud) Scope(ctx context.Context, o *providers.Owner) (providers.Scope, error) {
@@ -162,18 +163,26 @@ func (s *slowCloud) Scope(ctx context.Context, o *providers.Owner) (providers.Sc
 }
 
 func (s *slowCloud) Observe(ctx context.Context, scope providers.Scope) (*providers.Snapshot, error) {
+	s.enter(scope)
+	select {
+	case <-time.After(10 * time.Second):
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	s.busy[scope]--
+	s.mu.Unlock()
+	return s.Provider.Observe(ctx, scope)
+}
+
+func (s *slowCloud) enter(scope providers.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.busy[scope]++
 	at := 0
 	for _, n := range s.busy {
 		at += n
 	}
 	s.most, s.twice = max(s.most, at), s.twice || s.busy[scope] > 1
-	select {
-	case <-time.After(10 * time.Second):
-	case <-ctx.Done():
-	}
-	s.busy[scope]--
-	return s.Provider.Observe(ctx, scope)
 }
 
 func (s *slowCloud) Watch(ctx context.Context, _ providers.Scope, _ func(providers.Event)) error {
@@ -267,6 +276,7 @@ type history struct {
 	dead       map[string]bool // instances that do not exist
 	drifted    map[string]bool
 	generation map[int]int
+	checking   sync.Mutex
 	acted      int
 }
 
@@ -299,14 +309,18 @@ func (h *history) step() {
 	case 0: // the machine is replaced under the same name
 		h.edit(func() { h.renew(i, owner, false) })
 	case 1: // its instance goes
+		h.checking.Lock()
 		h.cloud.Remove(h.id(i))
 		h.dead[h.id(i).Name] = true
+		h.checking.Unlock()
 	case 2:
+		h.checking.Lock()
 		if h.cloud.Alter(h.id(i), func(r *providers.Resource) {
 			r.Fields["/instanceType"] = providers.Field{Value: providers.String("m5.xlarge")}
 		}) {
 			h.drifted[h.id(i).Name] = true
 		}
+		h.checking.Unlock()
 	case 3: // an event comes late, of any generation
 		h.cloud.Tell(providers.Event{IDs: []providers.ID{instance(fmt.Sprintf("c1-%d-gen%d", i, 1+h.r.IntN(h.generation[i])))}}, time.Second)
 	case 4:
@@ -335,6 +349,8 @@ func (h *history) step() {
 // check holds an outcome against the truth of the moment of its reading: dead
 // instances do not come back, so one that was called missing must be dead now.
 func (h *history) check(o *Outcome) {
+	h.checking.Lock()
+	defer h.checking.Unlock()
 	for i := range o.Result.Decisions {
 		d := &o.Result.Decisions[i]
 		id := d.Finding.Resource.ID

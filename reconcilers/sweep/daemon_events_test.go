@@ -145,24 +145,25 @@ func TestDaemonGap(t *testing.T) {
 type deaf struct {
 	*fake.Provider
 	until time.Time
+	err   error
 	tries int
 }
 
 func (d *deaf) Watch(ctx context.Context, scope providers.Scope, tell func(providers.Event)) error {
 	if d.tries++; time.Now().Before(d.until) {
-		return errors.New("no queue is configured")
+		return d.err
 	}
 	return d.Provider.Watch(ctx, scope, tell)
 }
 
 func TestDaemonEventsOff(t *testing.T) {
 	daemon(t, "", func(t *testing.T, l *live) {
-		cloud := &deaf{Provider: l.cloud, until: time.Now().Add(20 * time.Minute)}
+		cloud := &deaf{Provider: l.cloud, until: time.Now().Add(20 * time.Minute), err: errors.New("the queue is gone")}
 		l.d.Providers[fake.Name] = cloud
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
-		if s := l.d.Status().Scopes[0]; s.Events || s.EventsOff != "no queue is configured" {
+		if s := l.d.Status().Scopes[0]; s.Events || s.EventsOff != "the queue is gone" {
 			t.Errorf("status: %+v", s)
 		}
 		pass(29 * time.Minute)
@@ -172,11 +173,58 @@ func TestDaemonEventsOff(t *testing.T) {
 		if s := l.d.Status().Scopes[0]; !s.Events || s.EventsOff != "" {
 			t.Errorf("status after recovery: %+v", s)
 		}
+		// Watch tells a gap itself; that it is called again is none.
+		for _, o := range l.take() {
+			if strings.Contains(o, CauseEvent) {
+				t.Errorf("a watch that did not work asked for a sweep: %s", o)
+			}
+		}
 		l.edit(func() { l.inv.Clusters = nil })
 		l.d.noticeCluster()
 		pass(time.Minute)
 		if l.cloud.Tell(providers.Event{}, time.Second) {
 			t.Error("a scope without clusters is still watched")
+		}
+	})
+}
+
+// TestDaemonNotWatched asks seldom again where nobody has configured events, and
+// makes no sweep of it.
+func TestDaemonNotWatched(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		cloud := &deaf{Provider: l.cloud, until: time.Now().Add(1000 * time.Hour), err: fmt.Errorf("watch it: %w: no event queue is named", providers.ErrNotWatched)}
+		l.d.Providers[fake.Name] = cloud
+		l.cluster("prod", "c1", 1)
+		l.start()
+		pass(4 * time.Hour)
+		if cloud.tries < 2 || cloud.tries > 5 {
+			t.Errorf("%d tries in four hours", cloud.tries)
+		}
+		if s := l.d.Status().Scopes[0]; s.Events || !strings.Contains(s.EventsOff, "no event queue is named") {
+			t.Errorf("status: %+v", s)
+		}
+		if got := l.take(); len(got) != 17 {
+			t.Errorf("%d reads in four hours, want the first and one each quarter: %v", len(got), got)
+		}
+	})
+}
+
+// TestDaemonOwnEvents: a repair is read again, and is not who made the drift.
+func TestDaemonOwnEvents(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 2)
+		l.start()
+		pass(time.Minute)
+		l.take()
+		id := instance("prod-c1-1")
+		l.retype("prod-c1-1", "m5.xlarge")
+		l.happen(providers.Event{IDs: []providers.ID{id}, At: time.Now().Add(-2 * time.Second), By: "eve"})
+		l.happen(providers.Event{IDs: []providers.ID{id}, At: time.Now().Add(-time.Second), By: "holdfast", Own: true})
+		pass(time.Second)
+		o := l.last()
+		l.expect("00:01:00 Event c1-1")
+		if by := o.ChangedBy[id]; by != "eve" {
+			t.Errorf("changed by %q, want eve", by)
 		}
 	})
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/holdfast-io/holdfast/providers"
 )
 
+// unwatchedRetry is the time after which it is asked again whether a scope is
+// watched for which no events are configured.
+const unwatchedRetry = time.Hour
+
 // watch is one scope's Watch under way.
 type watch struct {
 	cancel context.CancelFunc
@@ -55,7 +59,11 @@ func (d *Daemon) watchScope(ctx context.Context, w providers.Watcher, s *site, o
 			err = errors.New("the watch ended by itself")
 		}
 		if d.Clock.Since(begun) > retryMax {
-			failures = 1 // it worked for a while
+			failures, said = 1, "" // it worked for a while
+		}
+		wait := backoff(s.key, failures, begun)
+		if errors.Is(err, providers.ErrNotWatched) {
+			wait = unwatchedRetry // nothing is broken, and somebody may set it up
 		}
 		why := providers.Redact(oneLine(err.Error()))
 		d.mu.Lock()
@@ -65,18 +73,17 @@ func (d *Daemon) watchScope(ctx context.Context, w providers.Watcher, s *site, o
 			said = why
 			log.Info("Events are off, only sweeps will tell of changes", "reason", why)
 		}
-		timer := d.Clock.NewTimer(backoff(s.key, failures, begun))
+		timer := d.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
 		}
 		timer.Stop()
+		// What happened meanwhile is told by the watch itself, as a gap: only
+		// it knows whether there was anything to miss.
 		d.mu.Lock()
 		one.off = ""
-		// What happened in between was told to nobody.
-		s.askSoon(d.Clock.Now(), CauseEvent)
 		d.mu.Unlock()
-		d.wake()
 	}
 }
 
@@ -95,7 +102,9 @@ func (d *Daemon) event(s *site, e providers.Event) {
 		s.askSoon(now, CauseEvent)
 	}
 	for _, id := range e.IDs {
-		s.changed.put(id, e.By, e.At.Unix())
+		if !e.Own { // a repair is not who made the drift
+			s.changed.put(id, e.By, e.At.Unix())
+		}
 		owners, crowded := s.index.owners(id)
 		if crowded {
 			s.askSoon(now, CauseEvent)

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/providers"
@@ -61,13 +63,17 @@ func main() {
 // outcomes hands on what the daemon comes to.
 type outcomes chan *sweep.Outcome
 
-func (o outcomes) Consume(_ context.Context, out *sweep.Outcome) error {
-	o <- out
+func (o outcomes) Consume(ctx context.Context, out *sweep.Outcome) error {
+	select {
+	case o <- out:
+	case <-ctx.Done():
+	}
 	return nil
 }
 
 func run(server string) (*cost, error) {
 	debug.SetGCPercent(20) // as cmd/holdfast does
+	log.SetLogger(logr.Discard())
 	registration := aws.Registration()
 	kinds, err := inventory.NewKinds(registration)
 	if err != nil {
@@ -110,7 +116,7 @@ func measure(d *sweep.Daemon, told outcomes) (*cost, error) {
 	cluster := first.Result.Clusters[0]
 	owner := cluster.Owners[len(cluster.Owners)-1].Ref
 	out.Machines, out.Decisions = len(cluster.Owners)-1, len(first.Result.Decisions)
-	first = nil //nolint:ineffassign,wastedassign // it would count as memory
+	first = nil // it would count as memory
 	start, cpu := time.Now(), cpuTime()
 	for range sweeps - 1 {
 		d.Ask(sweep.Request{Cause: sweep.CauseRequested})
@@ -154,10 +160,10 @@ func mapperOf(r providers.Registration) meta.RESTMapper {
 		add(o.GVK, meta.RESTScopeNamespace)
 	}
 	for _, gvk := range r.Related {
-		switch {
-		case gvk.Kind == "AWSMachineTemplate":
+		switch gvk.Kind {
+		case "AWSMachineTemplate":
 			add(gvk, meta.RESTScopeNamespace)
-		case gvk.Kind == "AWSClusterControllerIdentity":
+		case "AWSClusterControllerIdentity":
 			add(gvk, meta.RESTScopeRoot)
 		}
 	}

@@ -26,6 +26,7 @@ type vsphereWatch struct {
 	events chan providers.Event
 	scope  providers.Scope
 	stop   func() error
+	ended  chan error
 }
 
 // watchVSphere begins to watch, and returns once the watch is established.
@@ -52,9 +53,9 @@ func startWatch(t *testing.T, e *vspherecluster.Environment, p *vsphere.Provider
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &vsphereWatch{events: make(chan providers.Event, 1000), scope: scope}
+	w := &vsphereWatch{events: make(chan providers.Event, 1000), scope: scope, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), testr.NewWithOptions(t, testr.Options{Verbosity: 1})))
-	ended := make(chan error, 1)
+	ended := w.ended
 	go func() { ended <- p.Watch(ctx, scope, func(e providers.Event) { w.events <- e }) }()
 	w.stop = func() error {
 		cancel()
@@ -255,6 +256,35 @@ func TestVSphereWatchSurvives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was missed between two calls of Watch is told by the second.
+func TestVSphereWatchTellsOfALapse(t *testing.T) {
+	e := vsphereEnv(t, nil)
+	p := vsphereProvider(t, e)
+	first := watchVSphere(t, e, p)
+	e.Log.Fail(func(c vspherecluster.Call, w http.ResponseWriter) bool {
+		if c.Method != "CreateFilter" {
+			return false
+		}
+		vspherecluster.Fault(w, &types.NoPermission{})
+		return true
+	})
+	if err := e.EndSessions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, e, "powered off") // wakes the wait that may hold an ended session
+	select {
+	case err := <-first.ended:
+		first.ended <- err
+		if err == nil || !strings.Contains(err.Error(), "NoPermission") {
+			t.Fatalf("the watch ended with %v", err)
+		}
+	case <-time.After(watchPatience):
+		t.Fatal("the watch goes on without permission")
+	}
+	e.Log.Fail(nil)
+	startWatch(t, e, p).until(t, "the gap", func(e providers.Event) bool { return e.Gap })
 }
 
 // Without the privilege to read events, changes are told all the same; with a

@@ -21,6 +21,9 @@ type Outcome struct {
 	// no other owner of their clusters: a cluster may live in several scopes.
 	// The zero Scope stands for owners of which no scope could be found.
 	Scope providers.Scope
+	// Scopes are all those in which a cluster of Inventory is known to have
+	// owners, this one included. Targeted reads have none.
+	Scopes map[detector.ClusterRef][]providers.Scope
 	// Gone are clusters that do not exist any more; such an Outcome holds
 	// nothing else.
 	Gone []detector.ClusterRef

@@ -114,6 +114,9 @@ func Start(t testing.TB, o Options) *Daemon {
 		_ = d.cmd.Wait() // its state says how it ended
 	}()
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("holdfast controller's metrics:\n%s", d.ownSeries())
+		}
 		d.Stop(t)
 		if t.Failed() {
 			t.Logf("the end of holdfast controller's log:\n%s", tail(d.Log(), 20_000))
@@ -222,6 +225,21 @@ func (d *Daemon) Series(t testing.TB) map[string]float64 {
 		out[line[:at]] = value
 	}
 	return out
+}
+
+// ownSeries are the lines of /metrics that are Holdfast's, for a failed test.
+func (d *Daemon) ownSeries() string {
+	page, err := d.get(d.metrics, "/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "holdfast_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "holdfast_resources") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // Reads are how many sweeps and targeted reads came to something, by cause.

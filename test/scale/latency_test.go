@@ -66,12 +66,13 @@ func motoQueue(t testing.TB) (onEvent func(ec2sim.Event), environ map[string]str
 type conditions struct {
 	mu      sync.Mutex
 	at      map[string]time.Time // by NAMESPACE/NAME and status
+	last    map[string]string    // by NAMESPACE/NAME, for a failed test
 	changed chan struct{}
 }
 
 func watchConditions(t testing.TB, c client.WithWatch) *conditions {
 	t.Helper()
-	out := &conditions{at: map[string]time.Time{}, changed: make(chan struct{})}
+	out := &conditions{at: map[string]time.Time{}, last: map[string]string{}, changed: make(chan struct{})}
 	w, err := c.Watch(t.Context(), &clusterv1.MachineList{})
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,7 @@ func watchConditions(t testing.TB, c client.WithWatch) *conditions {
 			last[key] = now.Status
 			out.mu.Lock()
 			out.at[key+" "+string(now.Status)] = time.Now()
+			out.last[key] = fmt.Sprintf("%s (%s): %s", now.Status, now.Reason, now.Message)
 			close(out.changed)
 			out.changed = make(chan struct{})
 			out.mu.Unlock()
@@ -122,7 +124,10 @@ func (c *conditions) since(ctx context.Context, m *clusterv1.Machine, status met
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("machine %s has not come to %s after %s: %w", m.Name, status, time.Since(from).Round(time.Second), context.Cause(ctx))
+			c.mu.Lock()
+			last := c.last[m.Namespace+"/"+m.Name]
+			c.mu.Unlock()
+			return 0, fmt.Errorf("machine %s has not come to %s after %s, but to %s: %w", m.Name, status, time.Since(from).Round(time.Second), last, context.Cause(ctx))
 		}
 	}
 }
@@ -158,7 +163,7 @@ func (w *world) machine(cluster, n int) (m *clusterv1.Machine, instance string) 
 	return e.Machines[at+n], *e.AWSMachines[at+n].Spec.InstanceID
 }
 
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 // A tag that changes is on the Machine's condition because of the event alone:
 // nothing else has the cloud read.

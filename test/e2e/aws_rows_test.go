@@ -35,7 +35,7 @@ spec:
 // on AWS; the values say why a tamper is played elsewhere.
 var awsPatched = map[string]string{
 	"instance stopped by a person": "", "control-plane instance stopped by a person": "a control plane of one cannot lose it",
-	"instance stopped by AWS": "", "instance type changed": "",
+	"instance stopped by AWS": "the field that a person's stop changes", "instance type changed": "",
 	"metadata tokens made optional": "", "metadata hop limit raised and tags shown": "", "metadata endpoint switched off": "",
 	"tag changed": "", "tags removed": "", "tag spelled in lower case": "", "name tag changed": "", "ownership tags removed": "",
 	"tags of a subnet removed": "", "tags of gateways and route tables removed": "", "ownership tag of the VPC removed": "",

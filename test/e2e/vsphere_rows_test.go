@@ -19,7 +19,7 @@ import (
 // vspherePatched are the rows of the catalog, by tampers, that are set back in
 // place on vSphere; the values say why a tamper is played elsewhere.
 var vspherePatched = map[string]string{
-	"powered off": "", "fewer CPUs": "", "less memory": "", "MAC address changed": "",
+	"powered off": "", "fewer CPUs": "", "less memory": "", "MAC address changed": "the ground makes no pool with fixed addresses: played by the suites on the provider",
 	"suspended":                            aloneControlPlane,
 	"cores per socket":                     aloneControlPlane,
 	"older hardware version":               aloneControlPlane,

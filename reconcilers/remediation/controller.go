@@ -188,7 +188,7 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (*v1alph
 	case err != nil:
 		return nil, fmt.Errorf("get Remediation %s: %w", key, err)
 	}
-	return r, nil
+	return r, c.versions.get(r)
 }
 
 // fresh reads a record's owner, or another of its cluster.

@@ -113,6 +113,7 @@ func (s *Store) refresh(ctx context.Context, r *v1alpha1.Remediation, v remediat
 		return err
 	}
 	*r = *next
+	s.versions.wrote(r)
 	return nil
 }
 

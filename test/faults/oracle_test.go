@@ -178,7 +178,7 @@ func (o *oracle) wroteMachine(verb string, k key, was, now *unstructured.Unstruc
 			o.judge("annotate "+a, k.name.Name, was.GetUID(), before)
 		}
 	}
-	if unhealthy(now) && !unhealthy(was) {
+	if st := o.p.world.store; st.unhealthy(now) && !st.unhealthy(was) {
 		o.judge("mark unhealthy", k.name.Name, was.GetUID(), before)
 	}
 	if !maps.Equal(was.GetLabels(), now.GetLabels()) || fmt.Sprint(was.Object["spec"]) != fmt.Sprint(now.Object["spec"]) {
@@ -186,9 +186,9 @@ func (o *oracle) wroteMachine(verb string, k key, was, now *unstructured.Unstruc
 	}
 }
 
-func unhealthy(u *unstructured.Unstructured) bool {
+func (s *store) unhealthy(u *unstructured.Unstructured) bool {
 	m := &clusterv1.Machine{}
-	must(fill(u, m))
+	must(s.fill(u, m))
 	c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
 	return c != nil && c.Status == metav1.ConditionFalse
 }

@@ -33,6 +33,8 @@ type store struct {
 	uids   int
 	// states are by version; one is never changed once it is here.
 	states []state
+	// typed are stored objects as their Go types, which are read most.
+	typed map[*unstructured.Unstructured]client.Object
 }
 
 type state map[key]*unstructured.Unstructured
@@ -53,7 +55,7 @@ func newStore(scheme *runtime.Scheme, now func() time.Time) *store {
 	for gvk := range scheme.AllKnownTypes() {
 		mapper.Add(gvk, meta.RESTScopeNamespace)
 	}
-	return &store{scheme: scheme, mapper: mapper, now: now, states: []state{{}}}
+	return &store{scheme: scheme, mapper: mapper, now: now, states: []state{{}}, typed: map[*unstructured.Unstructured]client.Object{}}
 }
 
 func (s *store) latest() state { return s.states[len(s.states)-1] }
@@ -80,37 +82,41 @@ func (s *store) put(k key, u *unstructured.Unstructured) {
 }
 
 // fill gives a reader its own copy of an object.
-func fill(u *unstructured.Unstructured, into client.Object) error {
+func (s *store) fill(u *unstructured.Unstructured, into client.Object) error {
+	gvk := into.GetObjectKind().GroupVersionKind()
 	if to, ok := into.(*unstructured.Unstructured); ok {
-		gvk := to.GroupVersionKind()
 		u.DeepCopyInto(to)
 		to.SetGroupVersionKind(gvk)
 		return nil
 	}
-	gvk := into.GetObjectKind().GroupVersionKind()
-	data, err := json.Marshal(u)
-	if err != nil {
-		return err
+	known := s.typed[u]
+	if known == nil || reflect.TypeOf(known) != reflect.TypeOf(into) {
+		data, err := json.Marshal(u)
+		if err != nil {
+			return err
+		}
+		known = reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.Object)
+		if err := json.Unmarshal(data, known); err != nil {
+			return err
+		}
+		s.typed[u] = known
 	}
-	reflect.ValueOf(into).Elem().SetZero()
-	if err := json.Unmarshal(data, into); err != nil {
-		return err
-	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
 	into.GetObjectKind().SetGroupVersionKind(gvk)
 	return nil
 }
 
-func get(at state, k key, into client.Object) error {
+func (s *store) get(at state, k key, into client.Object) error {
 	u := at[k]
 	if u == nil {
 		return apierrors.NewNotFound(resource(k), k.name.Name)
 	}
-	return fill(u, into)
+	return s.fill(u, into)
 }
 
 // list fills a list, without those that drop says.
-func (s *store) list(at state, into client.ObjectList, drop func() bool, opts []client.ListOption) error {
-	o := (&client.ListOptions{}).ApplyOptions(opts)
+func (s *store) list(version int, into client.ObjectList, drop func() bool, opts []client.ListOption) error {
+	at, o := s.states[version], (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := apiutil.GVKForObject(into, s.scheme)
 	if err != nil {
 		return err
@@ -143,12 +149,13 @@ func (s *store) list(at state, into client.ObjectList, drop func() bool, opts []
 			item = typed.(client.Object)
 		}
 		item.GetObjectKind().SetGroupVersionKind(gvk)
-		if err := fill(at[k], item); err != nil {
+		if err := s.fill(at[k], item); err != nil {
 			return err
 		}
 		items = append(items, item)
 	}
 	into.SetContinue("")
+	into.SetResourceVersion(strconv.Itoa(version))
 	return meta.SetList(into, items)
 }
 
@@ -169,7 +176,7 @@ func (s *store) create(o client.Object) error {
 	u.SetCreationTimestamp(metav1.NewTime(s.now()))
 	u.SetGeneration(1)
 	s.put(k, u)
-	return fill(u, o)
+	return s.fill(u, o)
 }
 
 func (s *store) free(o client.Object) (*unstructured.Unstructured, error) {
@@ -228,7 +235,7 @@ func (s *store) change(o client.Object, status bool, edit func(now *unstructured
 		return nil
 	}
 	s.put(k, out)
-	return fill(out, o)
+	return s.fill(out, o)
 }
 
 func (s *store) update(o client.Object, status bool) error {
@@ -292,4 +299,3 @@ func (s *store) remove(o client.Object, opts ...client.DeleteOption) error {
 	}
 	return nil
 }
-

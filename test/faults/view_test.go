@@ -34,15 +34,15 @@ type view struct {
 func (v *view) Scheme() *runtime.Scheme     { return v.scheme }
 func (v *view) RESTMapper() meta.RESTMapper { return v.mapper }
 
-// at picks the state that a read of a kind is served.
-func (v *view) at(kind schema.GroupKind) state {
+// at picks the state, by its version, that a read of a kind is served.
+func (v *view) at(kind schema.GroupKind) int {
 	v.between()
 	i := len(v.states) - 1
 	if lag := v.lag(kind); lag > 0 {
 		i = max(i-v.rand.IntN(lag+1), 0)
 	}
 	v.oldest = min(v.oldest, i)
-	return v.states[i]
+	return i
 }
 
 func (v *view) Get(_ context.Context, name client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -53,7 +53,7 @@ func (v *view) Get(_ context.Context, name client.ObjectKey, o client.Object, _ 
 	if v.rand.Float64() < v.fail {
 		return errReader
 	}
-	return get(v.at(k.kind), k, o)
+	return v.store.get(v.states[v.at(k.kind)], k, o)
 }
 
 func (v *view) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {

@@ -110,7 +110,7 @@ func (w *world) create(o client.Object) { must(w.store.create(o)) }
 func (w *world) get(name string, o client.Object) bool {
 	k, err := w.store.keyOf(o, types.NamespacedName{Namespace: ns, Name: name})
 	must(err)
-	return get(w.store.latest(), k, o) == nil
+	return w.store.get(w.store.latest(), k, o) == nil
 }
 
 // edit changes an object and its status, if it is there and the change does.
@@ -212,7 +212,7 @@ func all[T any, P interface {
 	for at := range w.store.latest() {
 		if at.kind == k.kind {
 			o := P(new(T))
-			must(get(w.store.latest(), at, o))
+			must(w.store.get(w.store.latest(), at, o))
 			out = append(out, o)
 		}
 	}

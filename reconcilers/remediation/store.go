@@ -86,7 +86,9 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 		if own && r.Status.Phase.InFlight() && len(h.Attempts) > 0 {
 			h.Attempts = h.Attempts[:len(h.Attempts)-1]
 		}
-		history[r.Spec.Fingerprint] = h
+		if r.Name == remediator.Name(remediator.OwnerOf(r), r.Spec.Fingerprint) { // else it speaks for no drift
+			history[r.Spec.Fingerprint] = h
+		}
 		flight := policies.InFlight{
 			Cluster: clusterOf(r), Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Zone: r.Spec.Zone, ControlPlane: r.Spec.ControlPlane,
 			Action: policies.Action(r.Spec.Action), Disruptive: r.Spec.Disruptive, By: v1alpha1.FieldManager,

@@ -4,10 +4,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/policies"
+	"github.com/holdfast-io/holdfast/reconcilers/remediation"
+	"github.com/holdfast-io/holdfast/remediator"
 )
 
 func (w *world) refOf(machine string) *v1alpha1.ObjectRef {
@@ -82,5 +86,30 @@ func TestMadeByHand(t *testing.T) {
 	w.get("by-hand", forged)
 	if forged.Status.Phase != v1alpha1.PhaseBlocked || forged.Status.Reason != "Altered" || w.applied() > 0 {
 		t.Errorf("%s (%s), %d writes", forged.Status.Phase, forged.Status.Reason, w.applied())
+	}
+}
+
+// TestOtherNamespace: who may write records in one namespace approves nothing in
+// another, and takes nothing back that stands there.
+func TestOtherNamespace(t *testing.T) {
+	w := newWorld(t, `  safety: {maxDriftRatio: 100%, minHealthy: 50%}
+  rules: [{id: tags, target: {kind: Instance}, paths: [/tags], action: patch, grace: {for: 0s}, approval: required}]
+`)
+	w.tamper("a-1-m1", "/tags/team", "red")
+	if err := w.proc.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.record("a-1-m1")
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-zz"}})
+	forged := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns + "-zz", Name: r.Name}, Spec: r.Spec}
+	forged.Spec.Approved = ptr.To(true)
+	w.create(forged)
+	all := &remediation.Store{Client: w.api, Reader: w.api, Now: w.clock.Now}
+	history, _, err := all.Facts(w.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, known := history[policies.HistoryKey(remediator.OwnerOf(r), r.Spec.Fingerprint)]; !known || h.ApprovedBy != "" {
+		t.Errorf("known %t, approved by %q", known, h.ApprovedBy)
 	}
 }

@@ -71,7 +71,7 @@ func resuming(ctx context.Context, r *v1alpha1.Remediation) context.Context {
 	return context.WithValue(ctx, resumingKey{}, r.UID)
 }
 
-// Facts tells what was done before, by the fingerprint of each drift, and what
+// Facts tells what was done before, by [policies.HistoryKey], and what
 // is in flight or keeps its pool from the next replacement.
 func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []policies.InFlight, error) {
 	records, err := s.list(ctx)
@@ -87,7 +87,7 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 			h.Attempts = h.Attempts[:len(h.Attempts)-1]
 		}
 		if r.Name == remediator.Name(remediator.OwnerOf(r), r.Spec.Fingerprint) { // else it speaks for no drift
-			history[r.Spec.Fingerprint] = h
+			history[policies.HistoryKey(remediator.OwnerOf(r), r.Spec.Fingerprint)] = h
 		}
 		flight := policies.InFlight{
 			Cluster: clusterOf(r), Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Zone: r.Spec.Zone, ControlPlane: r.Spec.ControlPlane,

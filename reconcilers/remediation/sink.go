@@ -61,7 +61,7 @@ func (s *Store) consume(ctx context.Context, o *sweep.Outcome, c *inventory.Clus
 		known[name] = r
 	}
 	for _, r := range known {
-		if r.Status.Phase.InFlight() {
+		if r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
 			continue
 		}
 		if err := s.judge(ctx, r, remediator.VerdictOn(r, read), sub); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {

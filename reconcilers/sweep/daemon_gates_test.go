@@ -227,7 +227,7 @@ func TestDaemonFirstSeen(t *testing.T) {
 		}
 		// What a record says of an earlier time is no news to who saw it end.
 		l.edit(func() {
-			l.history = map[string]policies.History{l.outcomes[len(l.outcomes)-1].Result.Decisions[0].Finding.Fingerprint: {FirstSeen: time.Date(1999, 12, 31, 22, 0, 0, 0, time.UTC)}}
+			l.history = map[string]policies.History{keyOf(l.outcomes[len(l.outcomes)-1]): {FirstSeen: time.Date(1999, 12, 31, 22, 0, 0, 0, time.UTC)}}
 		})
 		l.retype("prod-c1-0", "m5.large")
 		pass(15 * time.Minute)
@@ -236,10 +236,10 @@ func TestDaemonFirstSeen(t *testing.T) {
 		if got := first(); got != "01:30" {
 			t.Errorf("after it was put right, first seen at %s, want 01:30", got)
 		}
-		fingerprint := l.last().Result.Decisions[0].Finding.Fingerprint
+		key := keyOf(l.last())
 		l.stop()
 		// A record says more to a process that has not read yet.
-		l.history = map[string]policies.History{fingerprint: {FirstSeen: time.Date(1999, 12, 31, 22, 5, 0, 0, time.UTC)}}
+		l.history = map[string]policies.History{key: {FirstSeen: time.Date(1999, 12, 31, 22, 5, 0, 0, time.UTC)}}
 		l.again()
 		l.start()
 		pass(time.Minute)
@@ -490,4 +490,10 @@ func TestDaemonFreshWithinASink(t *testing.T) {
 			t.Errorf("%d outcomes were consumed, want 1", asked)
 		}
 	})
+}
+
+// keyOf is the key in the records of an outcome's first decision.
+func keyOf(o *Outcome) string {
+	f := &o.Result.Decisions[0].Finding
+	return policies.HistoryKey(f.Owner, f.Fingerprint)
 }

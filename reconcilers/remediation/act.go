@@ -25,14 +25,38 @@ func asNoPath(err error, target **remediator.NoPathError) bool { return errors.A
 var hardGates = []string{policies.GateMode, policies.GateNotDrift, policies.GateNotKnown, policies.GatePaused, policies.GateDeleting,
 	policies.GateMoving, policies.GateExternallyManaged, policies.GateSkipRemediation, policies.GateAmbiguous}
 
-func hardBlock(d *policies.Decision) *policies.Block {
-	if d == nil {
+// ownerGates are those of them that are about the owner, whatever drifts.
+var ownerGates = []string{policies.GateMode, policies.GatePaused, policies.GateDeleting, policies.GateMoving,
+	policies.GateExternallyManaged, policies.GateSkipRemediation}
+
+// hardBlock gives the hard gate that holds a record. Where the drift is not the
+// record's any more, as when a machine has been stopped half-way, what else the
+// owner has tells of the gates that are about it.
+func hardBlock(r *v1alpha1.Remediation, v remediator.Verdict, read remediator.Read) *policies.Block {
+	closed := func(d *policies.Decision, gates []string) *policies.Block {
+		if i := slices.IndexFunc(d.Blocked, func(b policies.Block) bool { return slices.Contains(gates, b.By) }); i >= 0 {
+			return &d.Blocked[i]
+		}
 		return nil
 	}
-	if i := slices.IndexFunc(d.Blocked, func(b policies.Block) bool { return slices.Contains(hardGates, b.By) }); i >= 0 {
-		return &d.Blocked[i]
+	if v.Decision != nil {
+		return closed(v.Decision, hardGates)
+	}
+	for i := range read.Decisions {
+		d := &read.Decisions[i]
+		if d.Finding.Owner.UID != r.Spec.Owner.UID || d.Action != policies.Patch && d.Action != policies.Replace {
+			continue
+		}
+		if b := closed(d, ownerGates); b != nil {
+			return b
+		}
 	}
 	return nil
+}
+
+// wantedStill reports whether what is decided now is what the record does.
+func wantedStill(r *v1alpha1.Remediation, d *policies.Decision) bool {
+	return remediator.Acting(d) && string(d.Action) == string(r.Spec.Action)
 }
 
 // run goes on with an attempt that has begun, in this process or in one that
@@ -46,8 +70,6 @@ func (c *Controller) run(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Res
 		if taken {
 			return c.replace(ctx, r)
 		}
-	} else if change, ok := c.pending(r); ok {
-		return c.apply(ctx, r, change)
 	}
 	read, err := c.fresh(resuming(ctx, r), r, remediator.OwnerOf(r))
 	if err != nil {
@@ -60,14 +82,19 @@ func (c *Controller) run(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Res
 func (c *Controller) act(ctx context.Context, r *v1alpha1.Remediation, read remediator.Read) (ctrl.Result, error) {
 	v := remediator.VerdictOn(r, read)
 	poll := ctrl.Result{RequeueAfter: c.times().Poll}
+	b := hardBlock(r, v, read)
+	// What the cloud has not settled goes on as it began, whatever shows of it.
+	if change, ok := c.pending(r); ok && b == nil && !v.OwnerGone {
+		return c.apply(ctx, r, change)
+	}
 	if !v.Clear {
 		return c.wait(ctx, r, remediator.ReasonWaitingForRead, "the resource could not be read in full", poll)
 	}
-	if b := hardBlock(v.Decision); b != nil {
+	if b != nil {
 		return c.wait(ctx, r, remediator.ReasonWaiting, b.By+": "+b.Detail, poll)
 	}
 	if r.Spec.Action == v1alpha1.WriteAction(policies.Replace) {
-		if v.Decision == nil || !remediator.Acting(v.Decision) {
+		if v.Decision == nil || !wantedStill(r, v.Decision) {
 			return c.takeBack(ctx, r, v)
 		}
 		return c.replace(ctx, r)
@@ -84,7 +111,7 @@ func (c *Controller) patch(ctx context.Context, r *v1alpha1.Remediation, v remed
 	switch {
 	case v.OwnerGone:
 		return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonOwnerGone, "its owner does not exist any more", c.Now()))
-	case v.Decision != nil && !remediator.Acting(v.Decision) && r.Status.Drain == nil:
+	case v.Decision != nil && !wantedStill(r, v.Decision) && r.Status.Drain == nil:
 		return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonPolicyChanged, "nothing is to be done any more: "+v.Decision.Reason, c.Now()))
 	}
 	drained := false

@@ -61,6 +61,9 @@ func TestAlteredAfter(t *testing.T) {
 	if len(w.capi.deleted) > 0 {
 		t.Fatalf("deleted %v", w.capi.deleted)
 	}
+	if _, flights, err := w.proc.store.Facts(w.ctx()); err != nil || len(flights) != 1 || !flights[0].ControlPlane {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
 	w.edit(r, func(r *v1alpha1.Remediation) { r.Spec.Machine = own })
 	w.run(5 * time.Minute)
 	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")

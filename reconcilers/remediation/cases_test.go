@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/fake"
 )
 
 type ctxType = context.Context
@@ -386,5 +387,40 @@ func TestNoPath(t *testing.T) {
 				t.Errorf("acted: %+v", r.Status)
 			}
 		})
+	}
+}
+
+// TestActionChanged: a replacement that nobody took up yet is taken back when the
+// policy wants the value set instead.
+func TestActionChanged(t *testing.T) {
+	const policy = "  safety: {maxDriftRatio: 100%, minHealthy: 50%}\n  rules: [{id: tags, target: {kind: Instance}, paths: [/tags], grace: {for: 0s}, action: "
+	w := newWorld(t, policy+"replace}]\n")
+	w.capi.deaf = true
+	w.tamper("a-1-m1", "/tags/team", "red")
+	w.run(time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseRunning, "WaitingForOwner")
+	w.policy(policy + "patch}]\n")
+	w.run(2 * time.Minute)
+	w.capi.deaf = false
+	w.run(4 * time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+	if len(w.capi.deleted) > 0 || w.have("a-1-m1", "/tags/team") != "blue" {
+		t.Errorf("deleted %v, %s\n\t%s", w.capi.deleted, w.have("a-1-m1", "/tags/team"), w.story())
+	}
+}
+
+// TestPausedWhileSettling: a pause holds also what the cloud has begun to do.
+func TestPausedWhileSettling(t *testing.T) {
+	w := newWorld(t, "")
+	w.cloud.Fail(fake.OpApply, providers.ErrPending)
+	w.tamper("a-1-m1", "/tags/team", "red")
+	w.run(30 * time.Second)
+	w.phase("a-1-m1", v1alpha1.PhaseRunning, "Settling")
+	pauseCluster(w)
+	before := w.applied()
+	w.run(time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseRunning, "Waiting")
+	if n := w.applied() - before; n > 0 {
+		t.Errorf("wrote %d times to a paused cluster's machine", n)
 	}
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -151,6 +153,9 @@ func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.R
 	if why := remediator.Altered(r); why != "" && (!r.Status.Phase.Ended() || remediator.Retried(r)) {
 		return ctrl.Result{}, c.write(ctx, r, remediator.Barred(r, why))
 	}
+	if at := r.Spec.RetriedAt; at != nil && at.After(c.Now()) {
+		return c.retryNow(ctx, r)
+	}
 	switch r.Status.Phase {
 	case v1alpha1.PhaseRunning:
 		return c.run(ctx, r)
@@ -167,6 +172,21 @@ func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.R
 	default:
 		return c.ended(ctx, r)
 	}
+}
+
+// retryNow sets a retry that is dated ahead, by a clock that is wrong, to the
+// present: until its time had come each attempt would end before it, and so be
+// tried again at once and never counted.
+func (c *Controller) retryNow(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Result, error) {
+	if err := c.fenced(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	next, now := r.DeepCopy(), metav1.NewTime(c.Now().UTC().Truncate(time.Second))
+	next.Spec.RetriedAt = &now
+	if err := c.Client.Update(ctx, next, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: time.Second}, nil
 }
 
 // after requeues at a time; not at all where it is zero.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,7 +93,7 @@ func forgettable(r *v1alpha1.Remediation) bool {
 // trim deletes the oldest of a cluster's ended records that are too many; gone
 // says that the given one was among them.
 func (c *Controller) trim(ctx context.Context, r *v1alpha1.Remediation) (gone bool, err error) {
-	all, err := c.list(ctx)
+	all, err := c.list(ctx, client.InNamespace(r.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: r.Spec.ClusterName})
 	if err != nil {
 		return false, err
 	}

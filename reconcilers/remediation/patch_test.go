@@ -107,6 +107,22 @@ func TestRunaway(t *testing.T) {
 	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "")
 }
 
+// TestRetryAhead: a retry that a wrong clock dates ahead is one retry.
+func TestRetryAhead(t *testing.T) {
+	w := newWorld(t, "")
+	w.cloud.Inert(idOf("a-1-m1"), true)
+	w.tamper("a-1-m1", "/tags/team", "red")
+	w.run(30 * time.Minute)
+	r := w.phase("a-1-m1", v1alpha1.PhaseLatched, "NoEffect")
+	before := w.applied()
+	w.edit(r, func(r *v1alpha1.Remediation) { r.Spec.RetriedAt = stamp(w.clock.Now().Add(48 * time.Hour)) })
+	w.run(40 * time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseLatched, "NoEffect")
+	if n := w.applied() - before; n != 3 {
+		t.Errorf("the cloud was asked %d times more", n)
+	}
+}
+
 // TestContested: somebody who sets the value back each time is named, and the
 // fight ends.
 func TestContested(t *testing.T) {

@@ -47,8 +47,8 @@ var (
 	_ sweep.Sink    = (*Store)(nil)
 )
 
-// list reads every record.
-func (s *Store) list(ctx context.Context) ([]v1alpha1.Remediation, error) {
+// list reads every record, or those that the options select.
+func (s *Store) list(ctx context.Context, selection ...client.ListOption) ([]v1alpha1.Remediation, error) {
 	var out []v1alpha1.Remediation
 	page := &v1alpha1.RemediationList{}
 	for {
@@ -56,6 +56,7 @@ func (s *Store) list(ctx context.Context) ([]v1alpha1.Remediation, error) {
 		if s.Namespace != "" {
 			opts = append(opts, client.InNamespace(s.Namespace))
 		}
+		opts = append(opts, selection...)
 		if err := s.Reader.List(ctx, page, opts...); err != nil {
 			return nil, fmt.Errorf("list Remediations: %w", err)
 		}
@@ -98,6 +99,10 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 		flight := policies.InFlight{
 			Cluster: clusterOf(r), Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Zone: r.Spec.Zone, ControlPlane: r.Spec.ControlPlane,
 			Action: policies.Action(r.Spec.Action), Disruptive: r.Spec.Disruptive, By: v1alpha1.FieldManager,
+		}
+		if r.Status.Phase.InFlight() && remediator.Altered(r) != "" {
+			// What it says of itself is not to be believed: the worst is.
+			flight.ControlPlane, flight.Disruptive, flight.Action = true, true, policies.Replace
 		}
 		switch {
 		case r.Status.Phase.InFlight() && !own:

@@ -67,15 +67,19 @@ type awsWorld struct {
 
 func newAWSWorld(t *testing.T) *awsWorld { return newAWSWorldOf(t, awscluster.DefaultExample) }
 
-func newAWSWorldOf(t *testing.T, example string) *awsWorld {
+func newAWSWorldOf(t *testing.T, example string, options ...func(*ec2sim.Options)) *awsWorld {
 	t.Helper()
 	manifest, err := awscluster.Load(awsexamples.Files, example)
 	if err != nil {
 		t.Fatal(err)
 	}
 	region := manifest.AWSCluster.Spec.Region
+	simulator := ec2sim.Options{Regions: []string{region, "us-east-1", "us-west-2"}, Delays: &ec2sim.Delays{}}
+	for _, option := range options {
+		option(&simulator)
+	}
 	w := &awsWorld{
-		sim:     ec2sim.New(ec2sim.Options{Regions: []string{region, "us-east-1", "us-west-2"}, Delays: &ec2sim.Delays{}}),
+		sim:     ec2sim.New(simulator),
 		objects: filepath.Join(t.TempDir(), "objects"),
 	}
 	t.Cleanup(w.sim.Close)

@@ -86,7 +86,7 @@ type path struct {
 	policy string
 	// cloud is the write to the cloud that is on it, if one is.
 	cloud string
-	drift  func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine)
+	drift func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine)
 	// done says what is missing yet; check what must not have been.
 	done  func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine) error
 	check func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine, before []*clusterv1.Machine)

@@ -60,7 +60,7 @@ func (r *run) split(f *detector.Finding) []*candidate {
 			c.Finding.Fingerprint = detector.Fingerprint(&c.Finding)
 		}
 		c.fill(v, mode, modeFrom)
-		c.history = r.History[c.Finding.Fingerprint]
+		c.history = r.History[HistoryKey(c.Finding.Owner, c.Finding.Fingerprint)]
 		c.FirstSeen = c.history.FirstSeen
 		c.place = placeKey(&c)
 		out = append(out, &c)

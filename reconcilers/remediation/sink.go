@@ -61,7 +61,7 @@ func (s *Store) consume(ctx context.Context, o *sweep.Outcome, c *inventory.Clus
 		known[name] = r
 	}
 	for _, r := range known {
-		if r.Status.Phase.InFlight() {
+		if r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
 			continue
 		}
 		if err := s.judge(ctx, r, remediator.VerdictOn(r, read), sub); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -125,7 +125,8 @@ func resourceOf(d *policies.Decision) providers.ID {
 
 // readOf gathers what an outcome says about one cluster.
 func readOf(o *sweep.Outcome, c *inventory.Cluster) remediator.Read {
-	read := remediator.Read{At: o.At, Owners: map[providers.OwnerRef]bool{}, Exists: map[providers.OwnerRef]bool{}, ChangedBy: o.ChangedBy}
+	read := remediator.Read{At: o.At, Owners: map[providers.OwnerRef]bool{}, Exists: map[providers.OwnerRef]bool{}, ChangedBy: o.ChangedBy,
+		Wanted: o.Wanted, Seen: o.Seen}
 	key := c.Key()
 	for _, owner := range c.Owners {
 		read.Exists[owner.Ref] = true

@@ -77,7 +77,7 @@ func resuming(ctx context.Context, r *v1alpha1.Remediation) context.Context {
 	return context.WithValue(ctx, resumingKey{}, r.UID)
 }
 
-// Facts tells what was done before, by the fingerprint of each drift, and what
+// Facts tells what was done before, by [policies.HistoryKey], and what
 // is in flight or keeps its pool from the next replacement.
 func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []policies.InFlight, error) {
 	records, err := s.list(ctx)
@@ -92,7 +92,9 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 		if own && r.Status.Phase.InFlight() && len(h.Attempts) > 0 {
 			h.Attempts = h.Attempts[:len(h.Attempts)-1]
 		}
-		history[r.Spec.Fingerprint] = h
+		if r.Name == remediator.Name(remediator.OwnerOf(r), r.Spec.Fingerprint) { // else it speaks for no drift
+			history[policies.HistoryKey(remediator.OwnerOf(r), r.Spec.Fingerprint)] = h
+		}
 		flight := policies.InFlight{
 			Cluster: clusterOf(r), Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Zone: r.Spec.Zone, ControlPlane: r.Spec.ControlPlane,
 			Action: policies.Action(r.Spec.Action), Disruptive: r.Spec.Disruptive, By: v1alpha1.FieldManager,

@@ -51,8 +51,9 @@ type Sink struct {
 	writer writer
 	events events.EventRecorder
 
-	mu     sync.Mutex
-	memory *memory
+	mu       sync.Mutex
+	memory   *memory
+	requests requests
 }
 
 var _ sweep.Sink = (*Sink)(nil)
@@ -65,7 +66,7 @@ func New(o Options) *Sink {
 	return &Sink{
 		writer: writer{reader: o.Reader, client: o.Client, places: &places{mapper: o.Client.RESTMapper(), openAPI: o.OpenAPI, now: o.Now}},
 		events: o.Events,
-		memory: newMemory(),
+		memory: newMemory(), requests: requests{},
 	}
 }
 

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +287,39 @@ func TestDaemonClustersComeAndGo(t *testing.T) {
 		}
 		if len(l.d.memory.met)+len(l.d.known) > 0 {
 			t.Errorf("of clusters that are gone %d owners and %d clusters are remembered", len(l.d.memory.met), len(l.d.known))
+		}
+	})
+}
+
+// halved is a cloud in which the machines of a cluster are in a second region.
+type halved struct{ *fake.Provider }
+
+func (h halved) Scope(ctx context.Context, o *providers.Owner) (providers.Scope, error) {
+	s, err := h.Provider.Scope(ctx, o)
+	if o.Machine != nil {
+		s.Region = "second"
+	}
+	return s, err
+}
+
+// TestDaemonTellsScopes: an outcome says where else its clusters live, so that
+// nobody takes one scope for all.
+func TestDaemonTellsScopes(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.d.Providers[fake.Name] = halved{l.cloud}
+		c := l.cluster("prod", "c1", 2)
+		l.start()
+		pass(time.Minute)
+		l.take()
+		l.d.Ask(Request{Cause: CauseRequested})
+		pass(time.Minute)
+		if len(l.outcomes) != 2 {
+			t.Fatalf("%d outcomes for two scopes", len(l.outcomes))
+		}
+		for _, o := range l.outcomes {
+			if got := o.Scopes[refOf(c)]; len(got) != 2 || !slices.Contains(got, o.Scope) {
+				t.Errorf("the outcome of %s tells of scopes %v", o.Scope, got)
+			}
 		}
 	})
 }

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,6 +75,7 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 	}
 	if j.whole {
 		out.Result.withoutOwners(j.inv)
+		out.Scopes = d.scopesOf(j.inv)
 	}
 	other := map[providers.OwnerRef]bool{}
 	for _, k := range others {
@@ -84,6 +87,23 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 		}
 	}
 	j.remember(out)
+	return out
+}
+
+// scopesOf tells where clusters have owners.
+func (d *Daemon) scopesOf(inv *inventory.Inventory) map[detector.ClusterRef][]providers.Scope {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[detector.ClusterRef][]providers.Scope, len(inv.Clusters))
+	for _, c := range inv.Clusters {
+		ref := refOf(c)
+		for _, s := range d.sites {
+			if s.located() && s.members[ref] != nil {
+				out[ref] = append(out[ref], s.key.scope)
+			}
+		}
+		slices.SortFunc(out[ref], func(a, b providers.Scope) int { return cmp.Compare(scopeKey(a), scopeKey(b)) })
+	}
 	return out
 }
 
@@ -349,36 +369,6 @@ func (j *judgement) authors(out *Outcome) {
 			}
 		}
 	}
-}
-
-// wakes gives, by owner, when to read again: when the first gate opens that
-// opens by itself, or soon where a grace counts reads. Only what would act is
-// waited for.
-func (j *judgement) wakes(decisions []policies.Decision) map[providers.OwnerRef]time.Time {
-	out := map[providers.OwnerRef]time.Time{}
-	wake := func(owner providers.OwnerRef, at time.Time) {
-		if soonest := j.at.Add(apart); at.Before(soonest) {
-			at = soonest
-		}
-		if known, ok := out[owner]; !ok || at.Before(known) {
-			out[owner] = at
-		}
-	}
-	for i := range decisions {
-		decision := &decisions[i]
-		if decision.Mode != policies.ModeEnforce || decision.Ignored != nil || !j.read[decision.Finding.Owner] {
-			continue
-		}
-		for _, b := range decision.Blocked {
-			switch {
-			case !b.Until.IsZero():
-				wake(decision.Finding.Owner, b.Until)
-			case b.By == policies.GateGrace && j.daemon.memory.mayFollow(decision.Finding.Fingerprint):
-				wake(decision.Finding.Owner, j.at.Add(followUp))
-			}
-		}
-	}
-	return out
 }
 
 // slimOwner keeps of an owner what tells it from others.

@@ -25,6 +25,11 @@ const (
 	gapInterval = time.Minute
 	// followUp is after how long a grace that counts reads is read again.
 	followUp = 30 * time.Second
+	// standBy is after how long it is looked again whether others have made
+	// way, and maxStandBys for how many owners of a scope: some of them are the
+	// next, however many wait.
+	standBy     = time.Minute
+	maxStandBys = 20
 	// maxFollowUps bounds those reads, for one drift.
 	maxFollowUps = 10
 	// retryMin and retryMax bound the wait after a failure.

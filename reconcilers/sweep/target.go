@@ -47,6 +47,9 @@ func (d *Daemon) readTargets(ctx context.Context, s *site, targets []target, cau
 	j := &judgement{daemon: d, site: s, inv: inv, set: set, units: r.units, readings: r.readings(), cause: cause}
 	out := j.decide(ctx)
 	out.Owners = r.asked
+	if cause == CauseVerify {
+		out.Wanted, out.Seen = r.compared()
+	}
 	d.mu.Lock()
 	for i := range r.reading.results {
 		s.index.add(&r.reading.results[i])
@@ -264,6 +267,26 @@ func (r *targeted) merged() *providers.Snapshot {
 		}
 	}
 	return &out
+}
+
+// compared gives what the owners want and what there is of it.
+func (r *targeted) compared() ([]providers.Resource, map[providers.ID]*providers.Resource) {
+	p := r.sweeper.Providers[r.view.Scope.Provider]
+	var wanted []providers.Resource
+	seen := map[providers.ID]*providers.Resource{}
+	for _, o := range r.reading.owners {
+		want, err := p.Desired(&o.Owner, r.view)
+		if err != nil {
+			continue // its findings say so
+		}
+		wanted = append(wanted, want...)
+		for i := range want {
+			if have := r.view.Resources[want[i].ID]; have != nil {
+				seen[want[i].ID] = have
+			}
+		}
+	}
+	return wanted, seen
 }
 
 // compare runs the owners against the view. What was absent has just been read

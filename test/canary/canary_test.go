@@ -3,10 +3,12 @@ package canary
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,10 +102,11 @@ func (w *world) tamper(t *testing.T) {
 	}
 }
 
-// fail has each cloud fail in the ways that errors quote what was sent.
-func (w *world) fail(t *testing.T, d *running.Daemon, mode string) {
+// fail has each cloud fail in the ways that errors quote what was sent, a
+// program each, which does not wait as one does that has met a failure. The
+// other cloud answers. It gives what shows.
+func (w *world) fail(t *testing.T, shown map[string]string) {
 	t.Helper()
-	n := 100
 	faults := []func() (undo func()){
 		func() func() {
 			return w.sim.InjectFault(ec2sim.Fault{Service: "ec2", Kind: ec2sim.FaultError, Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401})
@@ -135,11 +138,21 @@ func (w *world) fail(t *testing.T, d *running.Daemon, mode string) {
 			}
 		},
 	}
-	for _, fault := range faults {
-		n++
+	for i, fault := range faults {
 		undo := fault()
-		d.SetPolicy(t, policy(mode, n))
-		time.Sleep(6 * time.Second) // nothing tells that a read came to nothing
+		d := w.start(t, []string{"observe", "enforce"}[i%2])
+		running.Eventually(t, time.Minute, "failed", func() error {
+			for series, n := range d.Series(t) {
+				if strings.HasPrefix(series, "holdfast_sweep_errors_total") && n > 0 {
+					return nil
+				}
+			}
+			return errors.New("no sweep has failed")
+		})
+		for name, text := range w.sinks(t.Context(), t, d) {
+			shown[fmt.Sprintf("%s, failure %d", name, i)] = text
+		}
+		d.Stop(t)
 		undo()
 	}
 }
@@ -175,15 +188,29 @@ func TestCanariesShowNowhere(t *testing.T) {
 		return nil
 	})
 	shown := w.reports(t)
-	w.fail(t, d, "observe")
+	for name, text := range w.sinks(t.Context(), t, d) {
+		shown[name+", observing"] = text
+	}
+	d.Stop(t)
+	w.fail(t, shown)
 
-	w.sweep(t, d, "enforce", 200)
+	// The first repairs fail.
+	w.sim.InjectFault(ec2sim.Fault{Action: "CreateTags", Kind: ec2sim.FaultError, Code: "InternalError", Message: "An internal error has occurred", Status: 500, Times: 3})
+	var failed atomic.Int32
+	w.vsphere.Log.Fail(func(c vspherecluster.Call, r http.ResponseWriter) bool {
+		if c.Method == "ReconfigVM_Task" && failed.Add(1) <= 2 {
+			vspherecluster.Fault(r, &vim.InvalidState{})
+			return true
+		}
+		return false
+	})
+	d = w.start(t, "enforce")
 	running.Eventually(t, 3*time.Minute, "repaired", func() error {
 		list := &driftv1.RemediationList{}
 		if err := w.client.List(t.Context(), list); err != nil {
 			return err
 		}
-		phases, done := map[driftv1.Phase]int{}, 0
+		phases, done := map[driftv1.RemediationPhase]int{}, 0
 		for i := range list.Items {
 			phases[list.Items[i].Status.Phase]++
 			if list.Items[i].Status.Phase == driftv1.PhaseSucceeded {
@@ -195,7 +222,6 @@ func TestCanariesShowNowhere(t *testing.T) {
 		}
 		return nil
 	})
-	w.fail(t, d, "enforce")
 	for name, text := range w.reports(t) {
 		shown[name+", after repairs"] = text
 	}

@@ -99,7 +99,7 @@ func (s *story) tell(word, format string, args ...any) {
 	}
 	folded := fold(text, max(width-margin, 40))
 	head := fmt.Sprintf("%6.1fs  ", time.Since(s.begun).Seconds()) + s.paint(colours[word], fmt.Sprintf("%-*s", margin-9, word))
-	s.write(head + strings.Join(folded, "\n"+strings.Repeat(" ", margin-2)) + "\n")
+	s.write(head + strings.Join(folded, "\n"+strings.Repeat(" ", margin)) + "\n")
 }
 
 // fold breaks a text at spaces. A word that is longer than a line stands alone.

@@ -18,7 +18,13 @@ import (
 	"time"
 )
 
+// ProgramVariable names a holdfast that is built already.
+const ProgramVariable = "HOLDFAST_PROGRAM"
+
 var built = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(ProgramVariable); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "holdfast-running-")
 	if err != nil {
 		return "", err
@@ -30,7 +36,8 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Program is the path of holdfast, built once in a process.
+// Program is the path of holdfast, built once in a process unless
+// [ProgramVariable] names one.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := built()
@@ -94,7 +101,8 @@ func Start(t testing.TB, o Options) *Daemon {
 	d := &Daemon{PolicyFile: filepath.Join(t.TempDir(), "policy.yaml"), output: &output{}, done: make(chan struct{}),
 		metrics: freeAddress(t), probes: freeAddress(t)}
 	args := []string{"controller", "--kubeconfig", o.Kubeconfig, "--leader-election-namespace", "default",
-		"--metrics-bind-address", d.metrics, "--metrics-secure=false", "--health-probe-bind-address", d.probes, "--start-spread", "0s"}
+		"--metrics-bind-address", d.metrics, "--metrics-secure=false", "--health-probe-bind-address", d.probes, "--start-spread", "0s",
+		"--creation-grace", "1s"} // the objects have been made just now
 	if o.Policy != "" {
 		d.SetPolicy(t, o.Policy)
 		args = append(args, "--policy", d.PolicyFile)
@@ -114,6 +122,9 @@ func Start(t testing.TB, o Options) *Daemon {
 		_ = d.cmd.Wait() // its state says how it ended
 	}()
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("holdfast controller's metrics:\n%s", d.ownSeries())
+		}
 		d.Stop(t)
 		if t.Failed() {
 			t.Logf("the end of holdfast controller's log:\n%s", tail(d.Log(), 20_000))
@@ -222,6 +233,21 @@ func (d *Daemon) Series(t testing.TB) map[string]float64 {
 		out[line[:at]] = value
 	}
 	return out
+}
+
+// ownSeries are the lines of /metrics that are Holdfast's, for a failed test.
+func (d *Daemon) ownSeries() string {
+	page, err := d.get(d.metrics, "/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "holdfast_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "holdfast_resources") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // Reads are how many sweeps and targeted reads came to something, by cause.

@@ -43,7 +43,7 @@ func newVWorld(t testing.TB, machines int32, edit func(*vspherecluster.Manifest)
 		t.Fatal(err)
 	}
 	t.Logf("%d machines were cloned in %s", len(w.env.Machines), time.Since(begun).Round(time.Second))
-	w.plane = newPlane(t)
+	w.plane = newPlane(t, planeOptions{})
 	if err := running.Install(t.Context(), w.client, w.env.Objects()); err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,31 @@ type plane struct {
 	api    *running.Counter
 }
 
-func newPlane(t testing.TB) plane {
+// planeOptions say what else a plane has.
+type planeOptions struct {
+	// collector is Kubernetes' garbage collector.
+	collector bool
+}
+
+func newPlane(t testing.TB, o planeOptions) plane {
 	t.Helper()
-	p := plane{cfg: controlplane.Start(t)}
+	crds, err := controlplane.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := controlplane.Launch(controlplane.Options{CRDs: crds, GarbageCollector: o.collector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := control.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := plane{cfg: control.Config}
 	p.api = running.Count(t, p.cfg)
 	scheme := capi.Scheme(corev1.AddToScheme, eventsv1.AddToScheme, driftv1.AddToScheme, clusterv1.AddToScheme, capa.AddToScheme, capv.AddToScheme,
 		controlplanev1.AddToScheme, controlplanev1beta1.AddToScheme, bootstrapv1.AddToScheme, bootstrapv1beta1.AddToScheme)
-	var err error
 	if p.client, err = client.NewWithWatch(p.cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +87,11 @@ type world struct {
 // EventBridge would deliver; nil is nobody.
 func newWorld(t testing.TB, onEvent func(ec2sim.Event)) *world {
 	t.Helper()
+	return newWorldWith(t, planeOptions{}, onEvent)
+}
+
+func newWorldWith(t testing.TB, o planeOptions, onEvent func(ec2sim.Event)) *world {
+	t.Helper()
 	key := func(id, user string) ec2sim.Credential {
 		c := ec2sim.DefaultCredential()
 		c.AccessKeyID, c.ARN = id, "arn:aws:iam::"+c.Account+":user/"+user
@@ -81,7 +104,7 @@ func newWorld(t testing.TB, onEvent func(ec2sim.Event)) *world {
 	if w.image, err = w.sim.AddImage(w.sim.DefaultScope(w.region), ec2sim.Image{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
-	w.plane = newPlane(t)
+	w.plane = newPlane(t, o)
 	return w
 }
 

@@ -27,8 +27,13 @@ func TestMain(m *testing.M) {
 
 var built string
 
+var given = flag.String("faults.program", "", "a holdfast that is built already, to save the time")
+
 // program makes holdfast once, for the tests that run it.
 var program = sync.OnceValues(func() (string, error) {
+	if *given != "" {
+		return *given, nil
+	}
 	dir, err := os.MkdirTemp("", "holdfast-faults-")
 	if err != nil {
 		return "", err

@@ -22,6 +22,10 @@ build: ## Build bin/holdfast and bin/kubectl-holdfast
 demo: ## Show a report without a cluster, a cloud or a network
 	$(GO) run ./cmd/holdfast demo
 
+.PHONY: demo-live
+demo-live: ## Watch drift being made, seen, repaired and replaced, on a real API server (two minutes)
+	hack/demo-live.sh
+
 .PHONY: test
 test: ## Run all tests; installs and starts what they need
 	hack/test.sh

@@ -126,11 +126,13 @@ func unwanted(owner *providers.Owner, w, have *providers.Resource, snap *provide
 }
 
 // missing is one finding with one diff, whatever else is wanted: the
-// attributes of what is gone mean nothing.
+// attributes of what is gone mean nothing. There is nothing to write at it
+// either: making things is the infrastructure provider's part, and machines are
+// made anew by Cluster API.
 func missing(owner *providers.Owner, w, have *providers.Resource, snap *providers.Snapshot, reason string) verdict {
 	v := single(owner, snap, w, have, Missing, reason)
 	f := &v.findings[0]
-	d := Diff{Path: statePath, Want: providers.String("present"), Type: Removed, Mutability: providers.InPlace}
+	d := Diff{Path: statePath, Want: providers.String("present"), Type: Removed, Mutability: providers.ReadOnly}
 	if owner.Machine != nil {
 		d.Mutability = providers.Immutable // a machine is replaced, not made again in place
 	}

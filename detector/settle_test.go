@@ -180,8 +180,8 @@ func TestMissingMutability(t *testing.T) {
 		owner *providers.Owner
 		want  providers.Mutability
 	}{
-		"a machine is replaced":     {genOwner("m1"), providers.Immutable},
-		"a cluster's is made again": {genOwner("c1", clusterOwner), providers.InPlace},
+		"a machine is replaced":   {genOwner("m1"), providers.Immutable},
+		"a cluster's is no patch": {genOwner("c1", clusterOwner), providers.ReadOnly},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

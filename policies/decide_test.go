@@ -277,7 +277,7 @@ func TestDowngrade(t *testing.T) {
 		"patch of the read-only":  {action: "patch", f: instanceFinding(workerRef(0), withDiffs(diff("/a", providers.ReadOnly))), want: Observe, reason: "there is nothing to write at /a"},
 		"patch of nothing":        {action: "patch", f: instanceFinding(workerRef(0)), want: Observe, reason: "names no field to patch"},
 		"patch a missing machine": {action: "patch", f: instanceFinding(workerRef(0), func(f *detector.Finding) { f.Status = detector.Missing }), want: Observe, reason: "cannot be patched, only replaced"},
-		"patch a missing group":   {action: "patch", f: instanceFinding(infraRef, sg, func(f *detector.Finding) { f.Status = detector.Missing }), want: Patch},
+		"patch a missing group":   {action: "patch", f: instanceFinding(infraRef, sg, func(f *detector.Finding) { f.Status = detector.Missing }), want: Observe, reason: "making it is the infrastructure provider's part"},
 		"replace a group":         {action: "replace", f: instanceFinding(infraRef, sg, withDiffs(diff("/a", providers.InPlace))), want: Observe, reason: "only machines are replaced"},
 		"replace without an owner that replaces": {action: "replace", f: instanceFinding(workerRef(0), withDiffs(diff("/a", providers.Immutable))),
 			mods: []inputMod{owner(workerRef(0), func(o *OwnerFacts) { o.Replaceable = No() })}, want: Observe, reason: "no owner that replaces it"},

@@ -171,6 +171,17 @@ func TestLoadProblems(t *testing.T) {
 			"6:57: /scheduledEvents of Instance cannot be patched; use observe: there is nothing to write",
 			"7:38: /imageId of Instance cannot be patched; use observe or replace",
 		}},
+		"patch of what is gone": {yaml: head + `spec:
+  rules:
+  - {id: a, target: {kind: Instance, statuses: [Missing]}, action: patch}
+  - {id: b, target: {kind: VPC, statuses: [Missing, Unexpected]}, action: patch}
+  - {id: c, target: {kind: VPC, statuses: [Missing, Drifted]}, action: patch}
+  - {id: aws-vpc-missing, action: patch}
+`, want: []string{
+			"6:68: what is Missing cannot be patched: patching sets fields of what exists and is Drifted; use observe, or replace for machines",
+			"7:75: what is Missing or Unexpected cannot be patched: patching sets fields of what exists and is Drifted; use observe",
+			"9:35: what is Missing cannot be patched: patching sets fields of what exists and is Drifted; use observe",
+		}},
 		"replacement of what is no machine": {yaml: head + "spec:\n  rules:\n  - {id: a, target: {kind: VPC}, action: replace}\n",
 			want: []string{"6:42: VPC cannot be replaced: it belongs to a cluster, and only machines are replaced; use observe or patch"}},
 		"shadowed": {yaml: head + `spec:

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -209,11 +211,35 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 			return at("action")
 		})...)
 	}
+	if only := statusesOf(m); m.Action == v1alpha1.ActionPatch && len(only) > 0 && !slices.Contains(only, v1alpha1.Status(detector.Drifted)) {
+		hint := "use observe"
+		if !isClusterKind(kind) && slices.Contains(only, v1alpha1.Status(detector.Missing)) {
+			hint = "use observe, or replace for machines"
+		}
+		out = append(out, Problem{Position: at("action"), Code: "CannotPatch",
+			Message: fmt.Sprintf("what is %s cannot be patched: patching sets fields of what exists and is Drifted", listStatuses(only)), Hint: hint})
+	}
 	if m.Action == v1alpha1.ActionReplace && isClusterKind(kind) {
 		out = append(out, Problem{Position: at("action"), Code: "CannotReplace",
 			Message: fmt.Sprintf("%s cannot be replaced: it belongs to a cluster, and only machines are replaced", kind), Hint: "use observe or patch"})
 	}
 	return out
+}
+
+// statusesOf gives the statuses that a rule names.
+func statusesOf(r *rule) []v1alpha1.Status {
+	if r.Target == nil {
+		return nil
+	}
+	return r.Target.Statuses
+}
+
+func listStatuses(all []v1alpha1.Status) string {
+	words := make([]string, len(all))
+	for i, s := range all {
+		words[i] = string(s)
+	}
+	return strings.Join(words, " or ")
 }
 
 // warnMerged warns of a rule r that comes to m together with weaker ones.

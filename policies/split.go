@@ -228,11 +228,17 @@ func (c *candidate) impossible(a Action, f *detector.Finding, d *detector.Diff) 
 	if a == Replace {
 		return c.cannotReplace(f)
 	}
+	return cannotPatch(f, d)
+}
+
+func cannotPatch(f *detector.Finding, d *detector.Diff) string {
 	switch {
 	case f.Status == detector.Drifted && d != nil && d.Foreign != "":
 		return "it may be that of " + d.Foreign
 	case f.Status == detector.Missing && !isClusterKind(f.Resource.Kind):
 		return "a machine that is gone cannot be patched, only replaced"
+	case f.Status == detector.Missing:
+		return "what is gone cannot be patched: making it is the infrastructure provider's part"
 	case f.Status == detector.Drifted && d == nil:
 		return "the finding names no field to patch"
 	case f.Status == detector.Drifted && d.Mutability == providers.ReadOnly:

@@ -1,13 +1,14 @@
 package remediator
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
-	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -21,15 +22,19 @@ func Token(r *v1alpha1.Remediation) string {
 }
 
 // ChangeOf is the change that a record's running attempt makes, from a read
-// just now; false where that read has nothing left to change. drained says
-// that nothing runs on the machine, so that it may be stopped.
+// just now; false where that read leaves nothing to do. drained says that
+// nothing runs on the machine, so that it may be stopped.
 //
 // A change that stops a machine may have got as far as the stop when a process
-// died: whatever of the resource the record is about is set, and its state.
-func ChangeOf(r *v1alpha1.Remediation, decisions []policies.Decision, drained bool) (providers.Change, bool) {
+// died: whatever of the resource the record is about is set, and its state. It
+// may have got further than what a read shows, too, for the machine is to be
+// started again, and what the provider needed for that to be tidied up. So such
+// a change is asked for as it was planned, in full, also where nothing differs
+// any more; the provider knows when it is complete.
+func ChangeOf(r *v1alpha1.Remediation, read Read, drained bool) (providers.Change, bool) {
 	change := providers.Change{Owner: OwnerOf(r), Disruptive: r.Spec.Disruptive && drained, Token: Token(r)}
-	for i := range decisions {
-		f := &decisions[i].Finding
+	for i := range read.Decisions {
+		f := &read.Decisions[i].Finding
 		if f.Owner.UID != r.Spec.Owner.UID || f.Status != detector.Drifted && f.Status != detector.Missing {
 			continue
 		}
@@ -45,7 +50,33 @@ func ChangeOf(r *v1alpha1.Remediation, decisions []policies.Decision, drained bo
 			}
 		}
 	}
+	if change.Disruptive {
+		complete(r, read, &change)
+	}
 	return change, len(change.Fields) > 0
+}
+
+// complete adds the fields for which the record stops the machine and that the
+// read does not show to differ.
+func complete(r *v1alpha1.Remediation, read Read, change *providers.Change) {
+	id := providers.ID{Kind: r.Spec.Resource.Kind, Name: r.Spec.Resource.ID}
+	i := slices.IndexFunc(read.Wanted, func(w providers.Resource) bool { return w.ID == id })
+	have := read.Seen[id]
+	if i < 0 || have == nil || have.Gone != "" || have.Unknown != "" {
+		return // nothing to go on with, or not known
+	}
+	want := &read.Wanted[i]
+	for _, p := range r.Spec.Plan {
+		f, wanted := want.Fields[p.Path]
+		there := slices.ContainsFunc(change.Fields, func(c providers.FieldChange) bool { return c.Path == p.Path })
+		if !wanted || there || p.Element || f.Mutability != providers.InPlaceDisruptive {
+			continue
+		}
+		change.Resource, change.Want, change.Have = id, want, have
+		change.Fields = append(change.Fields, providers.FieldChange{
+			Path: p.Path, Want: f.Value, Have: have.Fields[p.Path].Value, Mutability: f.Mutability})
+	}
+	slices.SortStableFunc(change.Fields, func(a, b providers.FieldChange) int { return strings.Compare(a.Path, b.Path) })
 }
 
 func planned(r *v1alpha1.Remediation, d *detector.Diff) bool {

@@ -21,12 +21,12 @@ func TestChangeOfStoppedMachine(t *testing.T) {
 			Resource: detector.ResourceRef{Kind: "VirtualMachine", ID: "vm-1"},
 			Diffs:    []detector.Diff{{Path: path, Want: providers.String("on"), Have: providers.String("off")}},
 		}
-		change, any := ChangeOf(r, []policies.Decision{{Finding: f}}, true)
+		change, any := ChangeOf(r, Read{Decisions: []policies.Decision{{Finding: f}}}, true)
 		if !any || len(change.Fields) != 1 || change.Fields[0].Path != path || !change.Disruptive {
 			t.Errorf("%s: change %+v", path, change)
 		}
 		r.Spec.Disruptive = false
-		if _, any := ChangeOf(r, []policies.Decision{{Finding: f}}, true); any {
+		if _, any := ChangeOf(r, Read{Decisions: []policies.Decision{{Finding: f}}}, true); any {
 			t.Errorf("%s: a record that stops nothing starts what somebody else has stopped", path)
 		}
 	}

@@ -100,7 +100,7 @@ func TestChangeOf(t *testing.T) {
 	})
 	elsewhere := *aDecision(func(d *policies.Decision) { d.Finding.Owner.UID = "uid-9" })
 	paths := func(r *v1alpha1.Remediation, drained bool, ds ...policies.Decision) string {
-		c, ok := remediator.ChangeOf(r, ds, drained)
+		c, ok := remediator.ChangeOf(r, remediator.Read{Decisions: ds}, drained)
 		var out []string
 		for _, f := range c.Fields {
 			out = append(out, f.Path)

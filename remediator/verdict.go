@@ -38,6 +38,10 @@ type Read struct {
 	Exists map[providers.OwnerRef]bool
 	// Decisions of the cluster.
 	Decisions []policies.Decision
+	// Wanted and Seen are the resources of the owner that a fresh read was
+	// about, also where they do not differ; other reads have none.
+	Wanted []providers.Resource
+	Seen   map[providers.ID]*providers.Resource
 	// ChangedBy names who changed a resource last, where events told.
 	ChangedBy map[providers.ID]string
 }

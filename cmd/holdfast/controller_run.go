@@ -122,6 +122,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 
 		CreationGrace: c.CreationGrace.Duration, StartSpread: c.StartSpread.Duration, Concurrency: c.Concurrency,
 	}
+	measured.Status = d.daemon.Status
 	if c.StartSpread.Duration == 0 {
 		d.daemon.StartSpread = -1 // its zero is a default
 	}

@@ -34,7 +34,6 @@ type ownerState struct {
 	oldest    map[policies.Severity]time.Time
 	ignored   int
 	expiry    time.Time
-	massDrift bool
 }
 
 type resourceKey struct{ provider, kind, status string }
@@ -80,7 +79,6 @@ func (o *ownerState) decision(d *policies.Decision, seen map[resourceID]bool) {
 	o.findings[findingKey{f.Resource.Provider, f.Pool, f.Resource.Kind, d.Rule.ID, string(d.Severity), string(d.Action), string(f.Status)}]++
 	for _, b := range d.Blocked {
 		o.blocked[blockedKey{string(d.Action), b.By}]++
-		o.massDrift = o.massDrift || b.By == policies.GateMassDrift
 	}
 	if t := d.FirstSeen; !t.IsZero() && (o.oldest[d.Severity].IsZero() || t.Before(o.oldest[d.Severity])) {
 		o.oldest[d.Severity] = t
@@ -115,11 +113,6 @@ func (c *clusterState) collect(ref detector.ClusterRef, send sender) {
 	if !sum.expiry.IsZero() {
 		at.gauge(ignoreExpiry, seconds(sum.expiry))
 	}
-	open := 0.0
-	if sum.massDrift {
-		open = 1
-	}
-	at.gauge(breaker, open)
 	if c.staleAfter > 0 {
 		at.gauge(sweepStale, c.staleAfter.Seconds())
 	}
@@ -172,7 +165,6 @@ func (o *ownerState) add(other *ownerState) {
 	if e := other.expiry; !e.IsZero() && (o.expiry.IsZero() || e.Before(o.expiry)) {
 		o.expiry = e
 	}
-	o.massDrift = o.massDrift || other.massDrift
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

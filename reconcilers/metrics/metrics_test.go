@@ -127,6 +127,10 @@ func everything(t *testing.T) []prometheus.Collector {
 	t.Helper()
 	s := NewSink()
 	expires := now.Add(time.Hour)
+	s.Status = func() sweep.Status {
+		s.SweepFailed(scope, nil, errors.New("a daemon may be telling something just now"))
+		return sweep.Status{Clusters: []sweep.ClusterStatus{{Ref: detector.ClusterRef{Namespace: "ns", Name: "a"}, Breakers: []string{"zone-b"}}}}
+	}
 	consume(t, s, newScene().cluster("a", "m1", "m2", "m3").
 		drift("a", "m1", func(d *policies.Decision) { d.Blocked = []policies.Block{{By: "MassDrift"}, {By: "Window"}} }).
 		drift("a", "m2", func(d *policies.Decision) { d.Ignored = &policies.Ignored{ExpiresAt: expires} }))
@@ -245,6 +249,27 @@ func TestValues(t *testing.T) {
 		for s, v := range got {
 			t.Logf("%s %v", s, v)
 		}
+	}
+}
+
+// TestBreakerOfObserved: the breaker shows where nothing is held back, and not
+// by what is held back.
+func TestBreakerOfObserved(t *testing.T) {
+	s := NewSink()
+	var open []string
+	s.Status = func() sweep.Status {
+		return sweep.Status{Clusters: []sweep.ClusterStatus{{Ref: detector.ClusterRef{Namespace: "ns", Name: "a"}, Breakers: open}}}
+	}
+	consume(t, s, newScene().cluster("a", "m1").drift("a", "m1", func(d *policies.Decision) {
+		d.Mode, d.Action, d.Blocked = policies.ModeObserve, policies.Observe, nil
+	}))
+	const series = `holdfast_breaker_open{cluster_name="a",cluster_namespace="ns"}`
+	if v, there := gathered(t, s)[series]; v != 0 || !there {
+		t.Errorf("closed, and the metric is %v (there: %v)", v, there)
+	}
+	open = []string{""}
+	if v := gathered(t, s)[series]; v != 1 {
+		t.Errorf("open, and the metric is %v", v)
 	}
 }
 

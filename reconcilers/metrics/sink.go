@@ -19,6 +19,10 @@ import (
 // Sink keeps what outcomes say, and is the collector of the series that follow
 // from it. It is a [sweep.Sink] and a [sweep.Meter].
 type Sink struct {
+	// Status, if not nil, tells which breakers are open: [sweep.Daemon.Status].
+	// It is set before anything is collected.
+	Status func() sweep.Status
+
 	sweepDuration, eventLag *prometheus.HistogramVec
 	reads, sinkErrors       *prometheus.CounterVec
 
@@ -115,10 +119,7 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 		}
 		for _, owner := range r.Owners {
 			listed[owner.Ref] = true
-			switch {
-			case o.Targeted() && !o.Owners[owner.Ref]:
-			case r.TakenAt.IsZero() && c.owners[owner.Ref] != nil && o.Cause != sweep.CauseStale:
-			default:
+			if c.isNews(o, r, owner.Ref) {
 				fresh[owner.Ref] = newOwnerState()
 				fresh[owner.Ref].inSync(owner.InSync)
 			}
@@ -145,6 +146,15 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 		}
 	}
 	maps.Copy(c.owners, fresh)
+}
+
+// isNews reports whether an outcome says something about an owner that is not
+// known already.
+func (c *clusterState) isNews(o *sweep.Outcome, r *sweep.ClusterResult, owner providers.OwnerRef) bool {
+	if o.Targeted() && !o.Owners[owner] {
+		return false
+	}
+	return !r.TakenAt.IsZero() || c.owners[owner] == nil || o.Cause == sweep.CauseStale
 }
 
 // orphanSlot is where decisions without an owner are kept.
@@ -222,11 +232,32 @@ func (s *Sink) Collect(to chan<- prometheus.Metric) {
 	for _, c := range s.vectors() {
 		c.Collect(to)
 	}
+	open := s.breakers()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ref, c := range s.clusters {
 		c.collect(ref, sender{to: to})
+		if is, known := open[ref]; known {
+			sender{to: to}.within(ref.Namespace, ref.Name).gauge(breaker, is)
+		}
 	}
+}
+
+// breakers asks for each cluster whether any of its breakers is open. What is
+// held back does not tell: where policies only observe nothing is. The lock must
+// not be held, for the daemon may wait for it.
+func (s *Sink) breakers() map[detector.ClusterRef]float64 {
+	out := map[detector.ClusterRef]float64{}
+	if s.Status == nil {
+		return out
+	}
+	for _, c := range s.Status().Clusters {
+		out[c.Ref] = 0
+		if len(c.Breakers) > 0 {
+			out[c.Ref] = 1
+		}
+	}
+	return out
 }
 
 func (s *Sink) vectors() []prometheus.Collector {

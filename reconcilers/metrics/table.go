@@ -69,7 +69,7 @@ var (
 	coverage = perCluster(gauge, "coverage_ratio",
 		"Share of the wanted fields that the last sweep could compare.", labelProvider)
 	breaker = perCluster(gauge, "breaker_open",
-		"1 while too much of the cluster drifts at once for anything to be done, else 0.")
+		"1 while too much of the cluster, or of one of its zones, has drifted at once for anything to be done there, else 0; in every mode.")
 
 	sweepSuccess = perCluster(gauge, "sweep_last_success_timestamp_seconds",
 		"When the cluster's cloud was last read in a sweep, in seconds since 1970.", labelProvider)

@@ -95,7 +95,7 @@ func (c *Controller) patch(ctx context.Context, r *v1alpha1.Remediation, v remed
 		}
 		drained = true
 	}
-	change, ok := remediator.ChangeOf(r, read.Decisions, drained)
+	change, ok := remediator.ChangeOf(r, read, drained)
 	if !ok {
 		return c.acted(ctx, r, "the cloud has the wanted values already")
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,50 @@ func TestCrashMatrix(t *testing.T) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// TestRestartGoesOnToItsEnd: a cloud that needs three calls to stop, change and
+// start a machine shows the wanted type after the first. The change is asked for
+// as it began until the cloud says that it is complete, also by a process that
+// starts after the first call.
+func TestRestartGoesOnToItsEnd(t *testing.T) {
+	drift := func(t *testing.T) *world {
+		w := newWorld(t, "")
+		w.restart = &restart{}
+		w.node("a-1-m1")
+		w.tamper("a-1-m1", "/instanceType", "t3.nano")
+		return w
+	}
+	done := func(w *world) {
+		w.t.Helper()
+		w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+		if want := []string{"/instanceType=m5.large", "/instanceType=m5.large", "/instanceType=m5.large"}; !slices.Equal(w.restart.asked, want) {
+			w.t.Errorf("the cloud was asked for %q, want the same three times", w.restart.asked)
+		}
+	}
+	whole := drift(t)
+	whole.run(6 * time.Minute)
+	done(whole)
+	for i, write := range whole.proc.writes {
+		if !strings.HasPrefix(write, "apply to ") {
+			continue
+		}
+		t.Run(fmt.Sprintf("killed after write %d", i+1), func(t *testing.T) {
+			w := drift(t)
+			w.proc = w.process(i + 1)
+			if err := w.proc.run(6 * time.Minute); !errors.Is(err, errKilled) {
+				t.Fatalf("the process was not killed: %v", err)
+			}
+			calls := len(w.restart.asked)
+			w.start()
+			w.run(7 * time.Minute)
+			if calls == 3 { // nobody learnt that it was complete: it is asked once more
+				w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+				return
+			}
+			done(w)
 		})
 	}
 }

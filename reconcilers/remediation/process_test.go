@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -113,7 +114,27 @@ func (p *process) client(c client.Client) client.WithWatch {
 
 // Apply is the process's only way to write to the cloud.
 func (p *process) Apply(ctx context.Context, scope providers.Scope, change providers.Change) error {
-	return p.write("apply to "+change.Resource.Name, func() error { return p.world.cloud.Apply(ctx, scope, change) })
+	return p.write("apply to "+change.Resource.Name, func() error {
+		if err := p.world.cloud.Apply(ctx, scope, change); err != nil || p.world.restart == nil {
+			return err
+		}
+		return p.world.restart.step(change)
+	})
+}
+
+// restart is a cloud that stops, changes and starts a machine in three calls,
+// and shows the wanted value after the first.
+type restart struct{ asked []string }
+
+func (r *restart) step(change providers.Change) error {
+	var paths []string
+	for _, f := range change.Fields {
+		paths = append(paths, fmt.Sprintf("%s=%s", f.Path, f.Want.Text()))
+	}
+	if r.asked = append(r.asked, strings.Join(paths, " ")); len(r.asked) < 3 {
+		return providers.ErrPending
+	}
+	return nil
 }
 
 func (p *process) reconcile(name string) error {

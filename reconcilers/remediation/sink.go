@@ -124,7 +124,8 @@ func resourceOf(d *policies.Decision) providers.ID {
 
 // readOf gathers what an outcome says about one cluster.
 func readOf(o *sweep.Outcome, c *inventory.Cluster) remediator.Read {
-	read := remediator.Read{At: o.At, Owners: map[providers.OwnerRef]bool{}, Exists: map[providers.OwnerRef]bool{}, ChangedBy: o.ChangedBy}
+	read := remediator.Read{At: o.At, Owners: map[providers.OwnerRef]bool{}, Exists: map[providers.OwnerRef]bool{}, ChangedBy: o.ChangedBy,
+		Wanted: o.Wanted, Seen: o.Seen}
 	key := c.Key()
 	for _, owner := range c.Owners {
 		read.Exists[owner.Ref] = true

@@ -49,6 +49,8 @@ type world struct {
 	// touched are the machines that a sweep reads: the others are well.
 	touched map[string]bool
 	told    []string
+	// restart, if not nil, needs several calls for each change.
+	restart *restart
 }
 
 var start = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)

@@ -256,6 +256,26 @@ func TestC52Breaker(t *testing.T) {
 	}
 }
 
+// TestC52BreakerObserves: it opens where policies only observe, so that people
+// see what would hold everything back.
+func TestC52BreakerObserves(t *testing.T) {
+	daemon(t, "schedule: {cron: \"*/15 * * * *\", jitter: 0s}\nsafety: {maxDriftRatio: 30%}", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 10)
+		l.start()
+		pass(time.Minute)
+		if open := l.d.Status().Clusters[0].Breakers; len(open) > 0 {
+			t.Errorf("open breakers %q before anything drifts", open)
+		}
+		for i := range 5 {
+			l.retype(fmt.Sprintf("prod-c1-%d", i), "m5.xlarge")
+		}
+		pass(15 * time.Minute)
+		if open := l.d.Status().Clusters[0].Breakers; !slices.Equal(open, []string{""}) {
+			t.Errorf("open breakers %q with half of it drifting", open)
+		}
+	})
+}
+
 func TestBreaker(t *testing.T) {
 	ref := detector.ClusterRef{Namespace: "prod", Name: "c1"}
 	// results of n machines, of which some drift.

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,7 @@ func TestDaemonJitter(t *testing.T) {
 	})
 	uid := types.UID("a")
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if jitter(uid, at, time.Hour) != jitter(uid, at, time.Hour) {
+	if first, again := jitter(uid, at, time.Hour), jitter(uid, at, time.Hour); first != again {
 		t.Error("jitter is not the same for the same cluster and moment")
 	}
 	var sum time.Duration
@@ -57,12 +59,12 @@ func TestDaemonJitter(t *testing.T) {
 // TestDaemonSchedulesInTheirZones reads at the wall's time, in the night in which
 // a clock goes back too.
 func TestDaemonSchedulesInTheirZones(t *testing.T) {
-	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(t *testing.T, l *live) {
+	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(_ *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
 		l.take()
-		pass(time.Date(2000, 2, 25, 12, 0, 0, 0, time.UTC).Sub(time.Now()))
+		pass(time.Until(time.Date(2000, 2, 25, 12, 0, 0, 0, time.UTC)))
 		l.take()
 		pass(72 * time.Hour)
 		// On 26 February 2000, 23:30 came twice there; the first one counts.
@@ -71,7 +73,7 @@ func TestDaemonSchedulesInTheirZones(t *testing.T) {
 }
 
 func TestDaemonSweepNow(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		c := l.cluster("prod", "c1", 1)
 		annotate := func(value string) {
 			l.edit(func() {
@@ -98,7 +100,7 @@ func TestDaemonSweepNow(t *testing.T) {
 }
 
 func TestDaemonAsk(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cluster("prod", "c2", 1)
 		l.start()
@@ -285,6 +287,39 @@ func TestDaemonClustersComeAndGo(t *testing.T) {
 		}
 		if len(l.d.memory.met)+len(l.d.known) > 0 {
 			t.Errorf("of clusters that are gone %d owners and %d clusters are remembered", len(l.d.memory.met), len(l.d.known))
+		}
+	})
+}
+
+// halved is a cloud in which the machines of a cluster are in a second region.
+type halved struct{ *fake.Provider }
+
+func (h halved) Scope(ctx context.Context, o *providers.Owner) (providers.Scope, error) {
+	s, err := h.Provider.Scope(ctx, o)
+	if o.Machine != nil {
+		s.Region = "second"
+	}
+	return s, err
+}
+
+// TestDaemonTellsScopes: an outcome says where else its clusters live, so that
+// nobody takes one scope for all.
+func TestDaemonTellsScopes(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.d.Providers[fake.Name] = halved{l.cloud}
+		c := l.cluster("prod", "c1", 2)
+		l.start()
+		pass(time.Minute)
+		l.take()
+		l.d.Ask(Request{Cause: CauseRequested})
+		pass(time.Minute)
+		if len(l.outcomes) != 2 {
+			t.Fatalf("%d outcomes for two scopes", len(l.outcomes))
+		}
+		for _, o := range l.outcomes {
+			if got := o.Scopes[refOf(c)]; len(got) != 2 || !slices.Contains(got, o.Scope) {
+				t.Errorf("the outcome of %s tells of scopes %v", o.Scope, got)
+			}
 		}
 	})
 }

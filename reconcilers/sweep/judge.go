@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,6 +75,7 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 	}
 	if j.whole {
 		out.Result.withoutOwners(j.inv)
+		out.Scopes = d.scopesOf(j.inv)
 	}
 	other := map[providers.OwnerRef]bool{}
 	for _, k := range others {
@@ -84,6 +87,23 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 		}
 	}
 	j.remember(out)
+	return out
+}
+
+// scopesOf tells where clusters have owners.
+func (d *Daemon) scopesOf(inv *inventory.Inventory) map[detector.ClusterRef][]providers.Scope {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[detector.ClusterRef][]providers.Scope, len(inv.Clusters))
+	for _, c := range inv.Clusters {
+		ref := refOf(c)
+		for _, s := range d.sites {
+			if s.located() && s.members[ref] != nil {
+				out[ref] = append(out[ref], s.key.scope)
+			}
+		}
+		slices.SortFunc(out[ref], func(a, b providers.Scope) int { return cmp.Compare(scopeKey(a), scopeKey(b)) })
+	}
 	return out
 }
 

@@ -21,6 +21,9 @@ type Outcome struct {
 	// no other owner of their clusters: a cluster may live in several scopes.
 	// The zero Scope stands for owners of which no scope could be found.
 	Scope providers.Scope
+	// Scopes are all those in which a cluster of Inventory is known to have
+	// owners, this one included. Targeted reads have none.
+	Scopes map[detector.ClusterRef][]providers.Scope
 	// Gone are clusters that do not exist any more; such an Outcome holds
 	// nothing else.
 	Gone []detector.ClusterRef
@@ -32,6 +35,11 @@ type Outcome struct {
 	// Owners are those that a targeted read was about; nil after a sweep of
 	// whole scopes. One that is not in Result does not exist any more.
 	Owners map[providers.OwnerRef]bool
+	// Wanted are the resources of the owner that [Daemon.Fresh] read, also those
+	// that do not differ, and Seen what the cloud has of them: an act that was
+	// interrupted goes on by them. Other outcomes have none.
+	Wanted []providers.Resource
+	Seen   map[providers.ID]*providers.Resource
 	// ChangedBy names who changed a resource last, where events told; the text
 	// is hostile.
 	ChangedBy map[providers.ID]string

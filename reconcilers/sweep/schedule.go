@@ -49,7 +49,7 @@ func jitter(uid types.UID, moment time.Time, limit time.Duration) time.Duration 
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
 	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(moment.Unix()))) //nolint:gosec // any bits will do
-	return time.Duration(mix(h.Sum64()) % uint64(limit))
+	return time.Duration(mix(h.Sum64()) % uint64(limit))                      //nolint:gosec // below limit
 }
 
 // mix spreads the bits of a hash (the finaliser of splitmix64): FNV leaves the

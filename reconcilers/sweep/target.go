@@ -47,6 +47,9 @@ func (d *Daemon) readTargets(ctx context.Context, s *site, targets []target, cau
 	j := &judgement{daemon: d, site: s, inv: inv, set: set, units: r.units, readings: r.readings(), cause: cause}
 	out := j.decide(ctx)
 	out.Owners = r.asked
+	if cause == CauseVerify {
+		out.Wanted, out.Seen = r.compared()
+	}
 	d.mu.Lock()
 	for i := range r.reading.results {
 		s.index.add(&r.reading.results[i])
@@ -100,26 +103,32 @@ type targeted struct {
 	reading      *Reading
 }
 
-// locate finds the owners among the objects, and leaves out those that live in
-// other places.
-func (r *targeted) locate(ctx context.Context, targets []target) error {
-	d := r.daemon
-	byCluster := map[detector.ClusterRef]map[providers.OwnerRef]bool{}
+// find gives the targets' owners that are among the objects.
+func (r *targeted) find(targets []target) map[detector.ClusterRef]map[providers.OwnerRef]bool {
+	out := map[detector.ClusterRef]map[providers.OwnerRef]bool{}
 	for _, t := range targets {
 		for _, c := range r.inv.Clusters {
 			if refOf(c) != t.cluster {
 				continue
 			}
 			if o := ownerIn(c, t.owner); o != nil {
-				if byCluster[t.cluster] == nil {
-					byCluster[t.cluster] = map[providers.OwnerRef]bool{}
+				if out[t.cluster] == nil {
+					out[t.cluster] = map[providers.OwnerRef]bool{}
 				}
-				byCluster[t.cluster][o.Ref] = true
+				out[t.cluster][o.Ref] = true
 			}
 		}
 		r.asked[t.owner] = true
 		maps.Copy(r.ids, t.ids)
 	}
+	return out
+}
+
+// locate finds the owners among the objects, and leaves out those that live in
+// other places.
+func (r *targeted) locate(ctx context.Context, targets []target) error {
+	d := r.daemon
+	byCluster := r.find(targets)
 	var units []*unit
 	var last error
 	for _, c := range r.inv.Clusters {
@@ -141,7 +150,7 @@ func (r *targeted) locate(ctx context.Context, targets []target) error {
 			d.join(siteKey{cluster: refOf(u.cluster)}, refOf(u.cluster))
 		} else {
 			last = errElsewhere
-			other, _ := d.join(siteKey{scope: u.scope}, refOf(u.cluster))
+			other := d.join(siteKey{scope: u.scope}, refOf(u.cluster))
 			for _, o := range u.owners {
 				other.target(target{owner: o.Ref, cluster: refOf(u.cluster), cause: CauseOwnerChanged}, d.Clock.Now())
 			}
@@ -258,6 +267,26 @@ func (r *targeted) merged() *providers.Snapshot {
 		}
 	}
 	return &out
+}
+
+// compared gives what the owners want and what there is of it.
+func (r *targeted) compared() ([]providers.Resource, map[providers.ID]*providers.Resource) {
+	p := r.sweeper.Providers[r.view.Scope.Provider]
+	var wanted []providers.Resource
+	seen := map[providers.ID]*providers.Resource{}
+	for _, o := range r.reading.owners {
+		want, err := p.Desired(&o.Owner, r.view)
+		if err != nil {
+			continue // its findings say so
+		}
+		wanted = append(wanted, want...)
+		for i := range want {
+			if have := r.view.Resources[want[i].ID]; have != nil {
+				seen[want[i].ID] = have
+			}
+		}
+	}
+	return wanted, seen
 }
 
 // compare runs the owners against the view. What was absent has just been read

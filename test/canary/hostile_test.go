@@ -231,7 +231,7 @@ func each(v any, do func(string)) {
 }
 
 // spans are code spans of Markdown whose fence is one or more backticks.
-var spans = regexp.MustCompile("```.*?```|``.*?``|`[^`\n]*`")
+var spans = regexp.MustCompile("```[^\n]*?```|``[^\n]*?``|`[^`\n]*`")
 
 // reportsAreInert reads each format as its readers do.
 func (w *world) reportsAreInert(t *testing.T, reports map[string]string) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,13 +98,16 @@ func rename(t *testing.T, vm *object.VirtualMachine, name string) {
 	}
 }
 
-// series are the names and labels of Holdfast's own metrics. Causes of reads
-// and calls of clouds come as the test goes on, whatever is painted.
+// leftOut are series that come as the test goes on, whatever is painted: causes
+// of reads, calls of clouds, and how late events are.
+var leftOut = []string{"holdfast_reads_total", "holdfast_cloud_api_", "holdfast_event_lag_"}
+
+// series are the names and labels of Holdfast's own metrics.
 func series(t *testing.T, d *running.Daemon) []string {
 	t.Helper()
 	var out []string
 	for s := range d.Series(t) {
-		if strings.HasPrefix(s, "holdfast_") && !strings.HasPrefix(s, "holdfast_reads_total") && !strings.HasPrefix(s, "holdfast_cloud_api_") {
+		if strings.HasPrefix(s, "holdfast_") && !slices.ContainsFunc(leftOut, func(p string) bool { return strings.HasPrefix(s, p) }) {
 			out = append(out, s)
 		}
 	}
@@ -226,6 +230,9 @@ func each(v any, do func(string)) {
 	}
 }
 
+// spans are code spans of Markdown whose fence is one or more backticks.
+var spans = regexp.MustCompile("```[^\n]*?```|``[^\n]*?``|`[^`\n]*`")
+
 // reportsAreInert reads each format as its readers do.
 func (w *world) reportsAreInert(t *testing.T, reports map[string]string) {
 	t.Helper()
@@ -250,6 +257,9 @@ func (w *world) reportsAreInert(t *testing.T, reports map[string]string) {
 				err = nil
 			}
 		case "html", "markdown":
+			if strings.HasSuffix(name, "markdown") {
+				text = spans.ReplaceAllString(text, "") // shown as they stand (GFM 6.3)
+			}
 			for _, tag := range []string{"<script>alert", "<img src=x"} {
 				if strings.Contains(text, tag) {
 					t.Errorf("%s has %s", name, tag)
@@ -265,7 +275,9 @@ func (w *world) reportsAreInert(t *testing.T, reports map[string]string) {
 	}
 }
 
-// messagesAreInert reads what a webhook got.
+// messagesAreInert reads what a webhook got, which is for programs and so has
+// values as they are but for what steers; services for people are the tests' of
+// reconcilers/notify.
 func (w *world) messagesAreInert(t *testing.T) {
 	t.Helper()
 	for _, body := range w.hook.all() {
@@ -277,12 +289,7 @@ func (w *world) messagesAreInert(t *testing.T) {
 			if at := steers(text, true); at >= 0 {
 				t.Errorf("%s of a message has %q", key, around(text, at))
 			}
-			for _, mention := range []string{"<!channel>", "<@U0123456>"} {
-				if strings.Contains(text, mention) {
-					t.Errorf("a message mentions %s: %.300q", mention, text)
-				}
-			}
-			if len(text) > 4000 {
+			if len(text) > 100_000 {
 				t.Errorf("a message of %d bytes", len(text))
 			}
 		}

@@ -67,6 +67,13 @@ func measureSteady(t testing.TB, clusters int, each int32) *steady {
 	w.settle(t)
 
 	s := &steady{machines: clusters * int(each), clusters: clusters, sweeps: sweeps}
+	first := 0
+	for _, n := range w.api.Writes() {
+		first += n
+	}
+	if first < s.machines {
+		t.Fatalf("the API server was written to %d times for %d machines that had no condition: they are not counted", first, s.machines)
+	}
 	w.api.Reset()
 	w.sim.ResetCalls()
 	cpu := running.CPU(t, d.PID())

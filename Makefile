@@ -7,6 +7,7 @@ GO ?= go
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 10s
+SOAK ?= 20m
 
 .PHONY: help
 help: ## Show this help
@@ -21,6 +22,10 @@ build: ## Build bin/holdfast and bin/kubectl-holdfast
 demo: ## Show a report without a cluster, a cloud or a network
 	$(GO) run ./cmd/holdfast demo
 
+.PHONY: demo-live
+demo-live: ## Watch drift being made, seen, repaired and replaced, on a real API server (two minutes)
+	hack/demo-live.sh
+
 .PHONY: test
 test: ## Run all tests; installs and starts what they need
 	hack/test.sh
@@ -28,6 +33,10 @@ test: ## Run all tests; installs and starts what they need
 .PHONY: bench
 bench: ## Measure speed and memory; prints ratios
 	hack/bench.sh
+
+.PHONY: soak
+soak: ## Let things happen to the controller for SOAK, and see that it stays as it is
+	hack/test.sh -run TestSoak -v -timeout 0 ./test/scale -soak $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -87,7 +87,7 @@ func (l *load) clusters(ctx context.Context) error {
 		return fmt.Errorf("find %s in the management cluster: %w", clusterGK, err)
 	}
 	for _, ns := range l.namespaces() {
-		if err := l.list(ctx, gvk, ns, "", func(o client.Object) bool { return true }); err != nil {
+		if err := l.list(ctx, gvk, ns, "", func(client.Object) bool { return true }); err != nil {
 			return err
 		}
 	}

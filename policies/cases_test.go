@@ -29,7 +29,7 @@ func split(in *Input, i int) []string {
 	probe.Findings = in.Findings[i : i+1]
 	var out []string
 	for _, d := range Decide(probe) {
-		out = append(out, d.Finding.Fingerprint)
+		out = append(out, HistoryKey(d.Finding.Owner, d.Finding.Fingerprint))
 	}
 	return out
 }

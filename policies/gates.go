@@ -175,7 +175,7 @@ func graceGate(r *run, c *candidate) (Block, bool) {
 	}
 	since := c.history.FirstSeen
 	if since.IsZero() {
-		if _, known := r.History[c.Finding.Fingerprint]; known || r.History == nil {
+		if _, known := r.History[HistoryKey(c.Finding.Owner, c.Finding.Fingerprint)]; known || r.History == nil {
 			return blocked("since when it drifts is not known; it must have lasted %s", g.For.Duration)
 		}
 		since = r.Now

@@ -139,7 +139,7 @@ func gateCase(t *testing.T, seed uint64, nights []time.Time, zones map[string]*t
 			continue
 		}
 		chosen = append(chosen, d)
-		h := in.History[d.Finding.Fingerprint]
+		h := in.History[HistoryKey(d.Finding.Owner, d.Finding.Fingerprint)]
 		switch {
 		case approval && h.ApprovedBy == "":
 			t.Errorf("seed %d: executable without approval: %s", seed, d.Finding.Owner)

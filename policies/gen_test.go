@@ -148,7 +148,7 @@ func cluster(change func(*ClusterFacts)) inputMod {
 func history(h History) inputMod {
 	return func(in *Input) {
 		for i := range in.Findings {
-			in.History[in.Findings[i].Fingerprint] = h
+			in.History[HistoryKey(in.Findings[i].Owner, in.Findings[i].Fingerprint)] = h
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Input struct {
 	// InFlight are the actions that run now, whoever began them. Nil means
 	// that this is not known, which blocks; use an empty slice for none.
 	InFlight []InFlight
-	// History by the fingerprint of a decision. Nil means that there is no
+	// History by the [HistoryKey] of a decision. Nil means that there is no
 	// record at all, which blocks what needs one; a fingerprint that is not
 	// in it is new.
 	History map[string]History
@@ -164,6 +164,12 @@ type InFlight struct {
 	// Failed says why it failed, empty while it runs. A failed replacement
 	// halts its pool until the entry is gone.
 	Failed string
+}
+
+// HistoryKey names what is known of one drift of an owner. The owner's namespace
+// is part of it: what somebody writes down in another namespace says nothing.
+func HistoryKey(owner providers.OwnerRef, fingerprint string) string {
+	return owner.Namespace + "/" + fingerprint
 }
 
 // History is what is known of one fingerprint from before.

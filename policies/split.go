@@ -60,7 +60,7 @@ func (r *run) split(f *detector.Finding) []*candidate {
 			c.Finding.Fingerprint = detector.Fingerprint(&c.Finding)
 		}
 		c.fill(v, mode, modeFrom)
-		c.history = r.History[c.Finding.Fingerprint]
+		c.history = r.History[HistoryKey(c.Finding.Owner, c.Finding.Fingerprint)]
 		c.FirstSeen = c.history.FirstSeen
 		c.place = placeKey(&c)
 		out = append(out, &c)
@@ -228,6 +228,10 @@ func (c *candidate) impossible(a Action, f *detector.Finding, d *detector.Diff) 
 	if a == Replace {
 		return c.cannotReplace(f)
 	}
+	return cannotPatch(f, d)
+}
+
+func cannotPatch(f *detector.Finding, d *detector.Diff) string {
 	switch {
 	case f.Status == detector.Drifted && d != nil && d.Foreign != "":
 		return "it may be that of " + d.Foreign

@@ -72,7 +72,7 @@ func (v *vars) variable(name string) any {
 			paths[i] = f.Diffs[i].Path
 		}
 		return map[string]any{"status": string(f.Status), "reason": f.Reason, "fingerprint": f.Fingerprint,
-			"observations": max(v.history[f.Fingerprint].Observations, 1), "paths": paths,
+			"observations": max(v.history[HistoryKey(f.Owner, f.Fingerprint)].Observations, 1), "paths": paths,
 			"resource": map[string]any{"provider": f.Resource.Provider, "kind": f.Resource.Kind, "id": f.Resource.ID, "name": f.Resource.Name}}
 	case "diff":
 		return diffVariable(v.diff)

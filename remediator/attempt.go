@@ -69,7 +69,7 @@ func Begin(r *v1alpha1.Remediation, now time.Time) (v1alpha1.RemediationStatus, 
 		s.Attempts = s.Attempts[extra:]
 	}
 	s.StartedAt, s.EndedAt, s.Replacement, s.Drain = &at, nil, nil, nil
-	s.ObservedGeneration = r.Generation
+	s.ObservedGeneration, s.Seal = r.Generation, Seal(&r.Spec)
 	open(&s, v1alpha1.PhaseRunning, ReasonActing, fmt.Sprintf("attempt %d has begun", s.AttemptCount), nil)
 	for _, kind := range []string{v1alpha1.ConditionExecuted, v1alpha1.ConditionRemoved, v1alpha1.ConditionVerified} {
 		meta.RemoveStatusCondition(&s.Conditions, kind)

@@ -192,6 +192,9 @@ func (g *Group) Healthy() bool { return g.Old == nil && g.Ready >= g.Desired }
 // Group reads a record's group.
 func (o *Objects) Group(ctx context.Context, r *v1alpha1.Remediation) (Group, error) {
 	var g Group
+	if r.Spec.Machine == nil {
+		return g, fmt.Errorf("remediation %s names no Machine", r.Name)
+	}
 	var err error
 	if g.Old, err = o.machine(ctx, r); err != nil {
 		return g, err

@@ -89,7 +89,7 @@ func (w *world) decide(without *v1alpha1.Remediation) []policies.Decision {
 		if r == without && len(h.Attempts) > 0 {
 			h.Attempts = h.Attempts[:len(h.Attempts)-1]
 		}
-		in.History[r.Spec.Fingerprint] = h
+		in.History[policies.HistoryKey(remediator.OwnerOf(r), r.Spec.Fingerprint)] = h
 		f := policies.InFlight{Cluster: cluster, Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Action: policies.Action(r.Spec.Action), By: "holdfast"}
 		switch {
 		case r.Status.Phase.InFlight() && r != without:

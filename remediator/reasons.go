@@ -18,6 +18,7 @@ const (
 	ReasonSettling           = "Settling" // the cloud has taken it and is not done
 	ReasonDraining           = "Draining"
 	ReasonWaiting            = "Waiting" // a gate closed after it began
+	ReasonAltered            = "Altered" // also Blocked: the spec is not what Holdfast wrote
 	ReasonWaitingForRead     = "WaitingForRead"
 	ReasonWaitingForHealth   = "WaitingForHealthCheck"
 	ReasonWaitingForOwner    = "WaitingForOwner"

@@ -228,6 +228,9 @@ type RemediationStatus struct {
 	AttemptCount int32 `json:"attemptCount,omitempty"`
 	// StartedAt is when the last attempt began.
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// Seal is a digest of the spec as it was then: if it was changed since, the
+	// attempt does not go on.
+	Seal string `json:"seal,omitempty"`
 	// EndedAt is when it ended: the record is kept for a time after.
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 	// Replacement is how far the replacement of a Machine got.

@@ -57,6 +57,7 @@ type controllerConfig struct {
 	CreationGrace metav1.Duration `json:"creationGrace"`
 	VerifyAfter   metav1.Duration `json:"verifyAfter"`
 	PollInterval  metav1.Duration `json:"pollInterval"`
+	ReadyWithin   metav1.Duration `json:"readyWithin"`
 	StartSpread   metav1.Duration `json:"startSpread"`
 	Concurrency   int             `json:"concurrency"`
 
@@ -66,9 +67,6 @@ type controllerConfig struct {
 	// Notify is in the file alone: routes are more than a flag can hold.
 	Notify notify.Config `json:"notify,omitzero"`
 }
-
-// off switches a listener off, as controller-runtime spells it.
-const off = "0"
 
 func defaultControllerConfig() controllerConfig {
 	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
@@ -80,6 +78,7 @@ func defaultControllerConfig() controllerConfig {
 		LogLevel: "info", LogFormat: "json",
 		CreationGrace: metav1.Duration{Duration: 5 * time.Minute}, StartSpread: seconds(10), Concurrency: 4,
 		VerifyAfter: metav1.Duration{Duration: remediation.DefaultTimes.Settle}, PollInterval: metav1.Duration{Duration: remediation.DefaultTimes.Poll},
+		ReadyWithin: metav1.Duration{Duration: remediation.DefaultTimes.Replace},
 		// Enough of a history to look things up in, and not so much that it
 		// weighs on the API server.
 		RemediationsKeep: 50, RemediationsTTL: metav1.Duration{Duration: 7 * 24 * time.Hour},
@@ -111,6 +110,7 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.StringToStringVar(&c.AWSEventQueues, "aws-event-queues", c.AWSEventQueues, "ACCOUNT/REGION=URL of SQS queues that are called otherwise or are elsewhere; repeatable")
 	f.DurationVar(&c.CreationGrace.Duration, "creation-grace", c.CreationGrace.Duration, "age below which a resource that is not found is not called missing")
 	f.DurationVar(&c.VerifyAfter.Duration, "verify-after", c.VerifyAfter.Duration, "time from a repair to the first read that may show it")
+	f.DurationVar(&c.ReadyWithin.Duration, "ready-within", c.ReadyWithin.Duration, "time from the end of a replaced machine, or from a repair that stopped one, after which it has failed if the pool is not ready")
 	f.DurationVar(&c.PollInterval.Duration, "poll-interval", c.PollInterval.Duration, "time between two looks at what Cluster API or a cloud does for a repair")
 	f.DurationVar(&c.StartSpread.Duration, "start-spread", c.StartSpread.Duration, "time over which the first reads are spread")
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "how many places (account and region, vCenter) are read at once")
@@ -194,6 +194,9 @@ func (c *controllerConfig) check() error {
 	}
 	if c.PollInterval.Duration < time.Second {
 		wrong("--poll-interval %s: want at least 1s", c.PollInterval.Duration)
+	}
+	if c.ReadyWithin.Duration < time.Second {
+		wrong("--ready-within %s: want at least 1s", c.ReadyWithin.Duration)
 	}
 	if c.RemediationsKeep < 0 {
 		wrong("--remediations-keep %d: want 0 or more", c.RemediationsKeep)

@@ -83,6 +83,7 @@ func TestBadConfiguration(t *testing.T) {
 		"bad lease times": {args: []string{"--leader-election-renew-deadline=20s"}, say: "must be longer than"},
 		"no concurrency":  {file: header + "concurrency: 0\n", say: "--concurrency 0"},
 		"hasty":           {args: []string{"--verify-after=0s"}, say: "--verify-after 0s: want at least 1s"},
+		"impatient":       {args: []string{"--ready-within=0s"}, say: "--ready-within 0s: want at least 1s"},
 		"queue's name":    {args: []string{"--aws-event-queue=events.fifo"}, say: `event queue name "events.fifo"`},
 		"queue's place":   {args: []string{"--aws-event-queues=frankfurt=https://sqs.example/1/q"}, say: "want ACCOUNT/REGION"},
 		"keep":            {args: []string{"--remediations-keep=-1"}, say: "--remediations-keep -1"},

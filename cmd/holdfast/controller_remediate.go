@@ -52,7 +52,7 @@ func (d *controller) remediate(store *remediation.Store, config *controllerConfi
 		Store: store, Daemon: d.daemon, Asker: d.daemon, Appliers: appliers,
 		Replacer:  &remediator.Replacer{Objects: objects, Client: d.client},
 		Drainer:   &remediator.Drainer{Objects: objects, Client: d.client, Remote: workloads},
-		Times:     remediation.Times{Settle: config.VerifyAfter.Duration, Poll: config.PollInterval.Duration},
+		Times:     remediation.Times{Settle: config.VerifyAfter.Duration, Poll: config.PollInterval.Duration, Replace: config.ReadyWithin.Duration},
 		Retention: config.retention(),
 	}
 	if err := c.SetupWithManager(d.manager); err != nil {
@@ -72,6 +72,7 @@ func (d *controller) workloads() (func(context.Context, types.NamespacedName) (c
 		}
 	}
 	return func(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
+		//nolint:staticcheck // its successor keeps a cache for each cluster
 		cfg, err := remote.RESTConfig(ctx, v1alpha1.FieldManager, d.manager.GetAPIReader(), cluster)
 		if err != nil {
 			return nil, fmt.Errorf("reach cluster %s: %w", cluster, err)

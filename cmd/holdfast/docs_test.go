@@ -120,6 +120,8 @@ groups:
     expr: holdfast_breaker_open == 1
   - alert: RemediationLatched
     expr: holdfast_remediations{status="Latched"} > 0
+  - alert: ReplacementHaltsPool
+    expr: holdfast_remediations_blocked{reason="Halted"} > 0
   - alert: PolicyInvalid
     expr: holdfast_policy_valid == 0
 ` + "```" + `

@@ -198,7 +198,7 @@ func history(previous *report.Report) map[string]policies.History {
 		if f.FirstSeen != nil {
 			h.FirstSeen = *f.FirstSeen
 		}
-		out[f.Fingerprint] = h
+		out[policies.HistoryKey(f.Owner, f.Fingerprint)] = h
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func (in *Input) addHistory(out *policies.Input) {
 		probe := *out
 		probe.Findings = out.Findings[i : i+1]
 		for _, d := range policies.Decide(probe) {
-			out.History[d.Finding.Fingerprint] = policies.History{FirstSeen: f.FirstSeen, Observations: f.Observations,
+			out.History[policies.HistoryKey(d.Finding.Owner, d.Finding.Fingerprint)] = policies.History{FirstSeen: f.FirstSeen, Observations: f.Observations,
 				Attempts: f.Attempts, Latched: f.Latched, ApprovedBy: f.ApprovedBy}
 		}
 	}

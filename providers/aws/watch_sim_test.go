@@ -35,7 +35,7 @@ func newSimulatedCloud(t testing.TB) *simulatedCloud {
 	t.Cleanup(c.queues.Close)
 	c.queues.Create(queueName, time.Hour)
 	c.Server = ec2sim.New(ec2sim.Options{Regions: []string{region}, Delays: &ec2sim.Delays{}, OnEvent: func(e ec2sim.Event) { c.queues.Send(queueName, e.Body) }})
-	t.Cleanup(c.Server.Close)
+	t.Cleanup(c.Close)
 	isolate(t, c.URL())
 	credential := c.Credentials()[0]
 	t.Setenv("AWS_ACCESS_KEY_ID", credential.AccessKeyID)
@@ -158,7 +158,7 @@ func TestWatchSimulator(t *testing.T) {
 			return err
 		}, []string{instance}},
 		{"spot interruption: terminate", func() error {
-			return c.Server.TerminateInstance(c.scope, ids[1], "Server.SpotInstanceTermination", "Instance terminated")
+			return c.TerminateInstance(c.scope, ids[1], "Server.SpotInstanceTermination", "Instance terminated")
 		}, []string{"Instance/" + ids[1]}},
 		{"AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", func() error {
 			_, err := c.ScheduleEvent(c.scope, ids[2], ec2sim.ScheduledEvent{Code: "instance-retirement"})

@@ -62,17 +62,13 @@ func ParseRule(words string) (ParsedRule, error) {
 
 // limit reads what stands between protocol and direction.
 func (r *ParsedRule) limit(protocol string, limits []string) error {
-	var err error
 	switch {
 	case protocol == ProtocolTCP || protocol == ProtocolUDP:
 		if len(limits) != 1 {
 			return fmt.Errorf("%s needs one range of ports", protocol)
 		}
 		from, to, _ := strings.Cut(limits[0], "-")
-		if r.From, err = strconv.ParseInt(from, 10, 64); err == nil {
-			r.To, err = strconv.ParseInt(to, 10, 64)
-		}
-		return err
+		return r.numbers(from, to)
 	case protocol != ProtocolICMP && protocol != ProtocolICMPv6:
 		if len(limits) > 0 {
 			return fmt.Errorf("%s has no ports", protocol)
@@ -81,11 +77,23 @@ func (r *ParsedRule) limit(protocol string, limits []string) error {
 	case len(limits) == 1 && limits[0] == "all":
 		return nil
 	case (len(limits) == 2 || len(limits) == 4 && limits[2] == "code") && limits[0] == "type":
-		if r.From, err = strconv.ParseInt(limits[1], 10, 64); err == nil && len(limits) == 4 {
-			r.To, err = strconv.ParseInt(limits[3], 10, 64)
+		if len(limits) == 2 {
+			return r.numbers(limits[1])
 		}
-		return err
+		return r.numbers(limits[1], limits[3])
 	default:
 		return fmt.Errorf("want all, type N, or type N code N")
 	}
+}
+
+// numbers reads From, and To if it is given.
+func (r *ParsedRule) numbers(texts ...string) error {
+	for i, into := range []*int64{&r.From, &r.To}[:len(texts)] {
+		n, err := strconv.ParseInt(texts[i], 10, 64)
+		if err != nil {
+			return err
+		}
+		*into = n
+	}
+	return nil
 }

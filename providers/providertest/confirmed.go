@@ -30,17 +30,7 @@ func checkConfirm(ctx context.Context, h Harness, env *Environment, _ *testing.T
 		return problems{fmt.Sprintf("confirm: %v", err)}
 	}
 	for _, id := range ids {
-		bulk, live := s.snap.Resources[id], c.Resources[id]
-		switch {
-		case c.Unconfirmed[id] != nil:
-			out = append(out, fmt.Sprintf("%s could not be confirmed: %v", id, c.Unconfirmed[id]))
-		case bulk == nil && live == nil:
-			out = append(out, fmt.Sprintf("%s is wanted, and neither observe nor confirm knows it", id))
-		case bulk == nil || live == nil:
-			out = append(out, fmt.Sprintf("%s: observe sees it: %v, confirm sees it: %v", id, bulk != nil, live != nil))
-		default:
-			out = append(out, disagreements(bulk, live)...)
-		}
+		out = append(out, confirmed(id, s.snap.Resources[id], c)...)
 	}
 	for _, id := range env.Absent {
 		if c.Resources[id] != nil || c.Unconfirmed[id] != nil {
@@ -48,6 +38,21 @@ func checkConfirm(ctx context.Context, h Harness, env *Environment, _ *testing.T
 		}
 	}
 	return out
+}
+
+// confirmed compares the two ways of reading one resource.
+func confirmed(id providers.ID, bulk *providers.Resource, c *providers.Confirmation) problems {
+	live := c.Resources[id]
+	switch {
+	case c.Unconfirmed[id] != nil:
+		return problems{fmt.Sprintf("%s could not be confirmed: %v", id, c.Unconfirmed[id])}
+	case bulk == nil && live == nil:
+		return problems{fmt.Sprintf("%s is wanted, and neither observe nor confirm knows it", id)}
+	case bulk == nil || live == nil:
+		return problems{fmt.Sprintf("%s: observe sees it: %v, confirm sees it: %v", id, bulk != nil, live != nil)}
+	default:
+		return disagreements(bulk, live)
+	}
 }
 
 func compares(h Harness, kind string) bool {

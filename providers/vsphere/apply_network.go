@@ -201,7 +201,7 @@ func (r *reconfiguration) addMissing(ctx context.Context, cards []types.BaseVirt
 			return refusal(providers.ReasonRefused, "adapter type %q: %w", a.kind, err)
 		}
 		card := device.(types.BaseVirtualEthernetCard).GetVirtualEthernetCard()
-		card.Key = -int32(100 + i) //nolint:gosec // a handful of adapters
+		card.Key = -int32(100 + i)
 		if !a.mac.IsAbsent() {
 			card.MacAddress, card.AddressType = a.mac.Text(), string(types.VirtualEthernetCardMacTypeManual)
 		}

@@ -119,10 +119,7 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 		}
 		for _, owner := range r.Owners {
 			listed[owner.Ref] = true
-			switch {
-			case o.Targeted() && !o.Owners[owner.Ref]:
-			case r.TakenAt.IsZero() && c.owners[owner.Ref] != nil && o.Cause != sweep.CauseStale:
-			default:
+			if c.isNews(o, r, owner.Ref) {
 				fresh[owner.Ref] = newOwnerState()
 				fresh[owner.Ref].inSync(owner.InSync)
 			}
@@ -149,6 +146,15 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 		}
 	}
 	maps.Copy(c.owners, fresh)
+}
+
+// isNews reports whether an outcome says something about an owner that is not
+// known already.
+func (c *clusterState) isNews(o *sweep.Outcome, r *sweep.ClusterResult, owner providers.OwnerRef) bool {
+	if o.Targeted() && !o.Owners[owner] {
+		return false
+	}
+	return !r.TakenAt.IsZero() || c.owners[owner] == nil || o.Cause == sweep.CauseStale
 }
 
 // orphanSlot is where decisions without an owner are kept.

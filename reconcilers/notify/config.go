@@ -119,39 +119,8 @@ func goodName(s string) bool {
 }
 
 func (r *Route) validate() error {
-	var errs []error
+	errs := append(r.validateURL(), r.Only.validate()...)
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	set := 0
-	for _, is := range []bool{r.URL.File != "", r.URL.Env != "", r.URL.Secret != nil} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		fail("url: want exactly one of file, env and secret; a URL itself is a credential and does not belong here")
-	}
-	if s := r.URL.Secret; s != nil && (s.Namespace == "" || s.Name == "" || s.Key == "") {
-		fail("url.secret: want namespace, name and key")
-	}
-	if s := r.Only.Severity; s != "" && !slices.Contains(severities, s) {
-		fail("only.severity: %.40q is none of %v", s, severities)
-	}
-	for _, m := range r.Only.Modes {
-		if !slices.Contains(modes, m) {
-			fail("only.modes: %.40q is none of %v", m, modes)
-		}
-	}
-	for _, pattern := range r.Only.Clusters {
-		if _, err := path.Match(pattern, ""); err != nil || strings.Count(pattern, "/") != 1 {
-			fail("only.clusters: %.80q: want NAMESPACE/NAME, where * and ? stand for anything but /", pattern)
-		}
-	}
-	abouts := []About{AboutDrift, AboutResolved, AboutRemediation}
-	for _, a := range r.Only.About {
-		if !slices.Contains(abouts, a) {
-			fail("only.about: %.40q is none of %v", a, abouts)
-		}
-	}
 	if r.Rate.Every.Duration < 0 || r.Rate.Burst < 0 {
 		fail("rate: want no negative values")
 	}
@@ -159,6 +128,46 @@ func (r *Route) validate() error {
 		fail("maxLength: want at least %d, or 0 for the service's own", minLength)
 	}
 	return errors.Join(errs...)
+}
+
+func (r *Route) validateURL() (errs []error) {
+	set := 0
+	for _, is := range []bool{r.URL.File != "", r.URL.Env != "", r.URL.Secret != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		errs = append(errs, errors.New("url: want exactly one of file, env and secret; a URL itself is a credential and does not belong here"))
+	}
+	if s := r.URL.Secret; s != nil && (s.Namespace == "" || s.Name == "" || s.Key == "") {
+		errs = append(errs, errors.New("url.secret: want namespace, name and key"))
+	}
+	return errs
+}
+
+func (f *Filter) validate() (errs []error) {
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s := f.Severity; s != "" && !slices.Contains(severities, s) {
+		fail("only.severity: %.40q is none of %v", s, severities)
+	}
+	for _, m := range f.Modes {
+		if !slices.Contains(modes, m) {
+			fail("only.modes: %.40q is none of %v", m, modes)
+		}
+	}
+	for _, pattern := range f.Clusters {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Count(pattern, "/") != 1 {
+			fail("only.clusters: %.80q: want NAMESPACE/NAME, where * and ? stand for anything but /", pattern)
+		}
+	}
+	abouts := []About{AboutDrift, AboutResolved, AboutRemediation}
+	for _, a := range f.About {
+		if !slices.Contains(abouts, a) {
+			fail("only.about: %.40q is none of %v", a, abouts)
+		}
+	}
+	return errs
 }
 
 // tells reports whether a piece of news passes.

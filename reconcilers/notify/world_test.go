@@ -49,8 +49,8 @@ func newHook(t *testing.T) *hook {
 		}
 	}))
 	t.Cleanup(func() {
-		h.Server.CloseClientConnections()
-		h.Server.Close()
+		h.CloseClientConnections()
+		h.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return h

@@ -69,7 +69,7 @@ func (f *fileWatch) drain() {
 	for {
 		select {
 		case <-f.watcher.Events:
-		case <-f.watcher.Errors:
+		case <-f.watcher.Errors: //nolint:errcheck // told when the watch breaks
 		default:
 			return
 		}

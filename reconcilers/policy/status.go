@@ -210,7 +210,7 @@ func (w *Writer) fill(p *v1alpha1.DriftPolicy, st *State, matched map[string][]s
 	s.ObservedGeneration, s.LastGoodGeneration = st.generation, st.goodGeneration
 	if matched != nil {
 		list := matched[p.Name]
-		s.MatchedClusterCount = int32(min(len(list), 1<<30)) //nolint:gosec // bounded
+		s.MatchedClusterCount = int32(min(len(list), 1<<30))
 		s.MatchedClusters = list[:min(len(list), maxMatched)]
 	}
 	c := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: ReasonValid, ObservedGeneration: st.generation}

@@ -148,6 +148,9 @@ func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 	ctx = log.IntoContext(ctx, c.logger(ctx, r))
+	if why := remediator.Altered(r); why != "" && (!r.Status.Phase.Ended() || remediator.Retried(r)) {
+		return ctrl.Result{}, c.write(ctx, r, remediator.Barred(r, why))
+	}
 	switch r.Status.Phase {
 	case v1alpha1.PhaseRunning:
 		return c.run(ctx, r)
@@ -188,25 +191,31 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (*v1alph
 	case err != nil:
 		return nil, fmt.Errorf("get Remediation %s: %w", key, err)
 	}
-	return r, nil
+	return r, c.versions.get(r)
 }
 
 // fresh reads a record's owner, or another of its cluster.
 func (c *Controller) fresh(ctx context.Context, r *v1alpha1.Remediation, owner providers.OwnerRef) (remediator.Read, error) {
+	read, _, err := c.freshSubjects(ctx, r, owner)
+	return read, err
+}
+
+func (c *Controller) freshSubjects(ctx context.Context, r *v1alpha1.Remediation, owner providers.OwnerRef) (remediator.Read, subjects, error) {
 	began := c.Now()
 	o, err := c.Daemon.Fresh(ctx, clusterOf(r), owner)
 	if err != nil {
-		return remediator.Read{}, fmt.Errorf("read %s: %w", owner, err)
+		return remediator.Read{}, subjects{}, fmt.Errorf("read %s: %w", owner, err)
 	}
 	var read remediator.Read
+	var sub subjects
 	for _, cluster := range o.Inventory.Clusters {
 		if cluster.Object.Namespace == r.Namespace && cluster.Object.Name == r.Spec.ClusterName {
-			read = readOf(o, cluster)
+			read, sub = readOf(o, cluster), subjectsOf(o, cluster)
 		}
 	}
 	// What was read was read after this, whatever snapshot it was laid over.
 	read.SeenAt = began
-	return read, nil
+	return read, sub, nil
 }
 
 // begin decides anew on a record that has not begun, and begins its attempt if
@@ -225,14 +234,17 @@ func (c *Controller) decide(ctx context.Context, key types.NamespacedName) (*v1a
 	defer c.beginning.Unlock()
 	again := ctrl.Result{RequeueAfter: c.times().Poll}
 	r, err := c.get(ctx, key)
-	if err != nil || r == nil || r.Status.Phase.InFlight() {
+	if err != nil || r == nil || r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
 		return nil, remediator.Read{}, again, err
 	}
-	read, err := c.fresh(ctx, r, remediator.OwnerOf(r))
+	read, sub, err := c.freshSubjects(ctx, r, remediator.OwnerOf(r))
 	if err != nil {
 		return nil, read, again, err
 	}
 	v := remediator.VerdictOn(r, read)
+	if restored, err := c.restore(ctx, r, v, sub); restored || err != nil {
+		return nil, read, ctrl.Result{RequeueAfter: time.Second}, err
+	}
 	pending := r.DeepCopy()
 	pending.Status = remediator.Judge(r, v, c.Now())
 	if err := c.fenced(ctx); err != nil {
@@ -255,6 +267,18 @@ func (c *Controller) decide(ctx context.Context, key types.NamespacedName) (*v1a
 	}
 	err = c.write(ctx, r, status)
 	return r, read, after(remediator.Recheck(r), c.Now()), err
+}
+
+// restore brings a record that is not what its decision says in line with it, so
+// that nothing begins on what the policies said before or somebody wrote into
+// it: it is decided on anew then.
+func (c *Controller) restore(ctx context.Context, r *v1alpha1.Remediation, v remediator.Verdict, sub subjects) (bool, error) {
+	if v.Decision == nil || !remediator.Acting(v.Decision) {
+		return false, nil
+	}
+	was, next := remediator.Seal(&r.Spec), remediator.Judge(r, v, c.Now())
+	err := c.refresh(ctx, r, v, sub, r.Status.Phase.Ended() && !next.Phase.Ended())
+	return err == nil && remediator.Seal(&r.Spec) != was, err
 }
 
 // opening is the status by which an attempt begins, with the path that a

@@ -179,7 +179,7 @@ func TestFence(t *testing.T) {
 	w := newWorld(t, "")
 	w.tamper("a-1-m1", "/tags/team", "red")
 	w.run(10 * time.Second) // the record is made
-	w.proc.store.Fence = func(ctx ctxType) error { return fmt.Errorf("another one leads") }
+	w.proc.store.Fence = func(ctxType) error { return fmt.Errorf("another one leads") }
 	writes, applied := len(w.proc.writes), w.applied()
 	for range 3 {
 		_ = w.proc.run(time.Minute)

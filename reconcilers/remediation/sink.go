@@ -61,7 +61,7 @@ func (s *Store) consume(ctx context.Context, o *sweep.Outcome, c *inventory.Clus
 		known[name] = r
 	}
 	for _, r := range known {
-		if r.Status.Phase.InFlight() {
+		if r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
 			continue
 		}
 		if err := s.judge(ctx, r, remediator.VerdictOn(r, read), sub); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -113,6 +113,7 @@ func (s *Store) refresh(ctx context.Context, r *v1alpha1.Remediation, v remediat
 		return err
 	}
 	*r = *next
+	s.versions.wrote(r)
 	return nil
 }
 

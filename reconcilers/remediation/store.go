@@ -22,7 +22,8 @@ import (
 const pageSize = 500
 
 // Store reads and writes records. It is safe for concurrent use: each write
-// carries the version of the record that was read.
+// carries the version of the record that was read. A read that is older than
+// what it has written itself is an error. It must not be copied.
 type Store struct {
 	// Client writes; Reader reads from the API server itself.
 	Client client.Client
@@ -37,6 +38,8 @@ type Store struct {
 	// Told, if not nil, is called after a phase was stored that differs from
 	// the one before. It must not block or change the record.
 	Told func(ctx context.Context, from v1alpha1.RemediationPhase, r *v1alpha1.Remediation)
+
+	versions versions
 }
 
 var (
@@ -56,6 +59,9 @@ func (s *Store) list(ctx context.Context) ([]v1alpha1.Remediation, error) {
 		if err := s.Reader.List(ctx, page, opts...); err != nil {
 			return nil, fmt.Errorf("list Remediations: %w", err)
 		}
+		if err := s.versions.list(page.ResourceVersion); err != nil {
+			return nil, err
+		}
 		out = append(out, page.Items...)
 		if page.Continue == "" {
 			return out, nil
@@ -71,7 +77,7 @@ func resuming(ctx context.Context, r *v1alpha1.Remediation) context.Context {
 	return context.WithValue(ctx, resumingKey{}, r.UID)
 }
 
-// Facts tells what was done before, by the fingerprint of each drift, and what
+// Facts tells what was done before, by [policies.HistoryKey], and what
 // is in flight or keeps its pool from the next replacement.
 func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []policies.InFlight, error) {
 	records, err := s.list(ctx)
@@ -86,7 +92,9 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 		if own && r.Status.Phase.InFlight() && len(h.Attempts) > 0 {
 			h.Attempts = h.Attempts[:len(h.Attempts)-1]
 		}
-		history[r.Spec.Fingerprint] = h
+		if r.Name == remediator.Name(remediator.OwnerOf(r), r.Spec.Fingerprint) { // else it speaks for no drift
+			history[policies.HistoryKey(remediator.OwnerOf(r), r.Spec.Fingerprint)] = h
+		}
 		flight := policies.InFlight{
 			Cluster: clusterOf(r), Owner: remediator.OwnerOf(r), Pool: r.Spec.Pool, Zone: r.Spec.Zone, ControlPlane: r.Spec.ControlPlane,
 			Action: policies.Action(r.Spec.Action), Disruptive: r.Spec.Disruptive, By: v1alpha1.FieldManager,
@@ -122,6 +130,7 @@ func (s *Store) write(ctx context.Context, r *v1alpha1.Remediation, status v1alp
 		return fmt.Errorf("store the status of Remediation %s: %w", r.Name, err)
 	}
 	*r = *next
+	s.versions.wrote(r)
 	if from != r.Status.Phase && s.Told != nil {
 		s.Told(ctx, from, r.DeepCopy())
 	}
@@ -166,6 +175,7 @@ func (s *Store) create(ctx context.Context, d *policies.Decision, sub subjects, 
 	if err := s.Client.Create(ctx, r, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return nil, fmt.Errorf("create Remediation %s: %w", r.Name, err)
 	}
+	s.versions.wrote(r)
 	return r, nil
 }
 

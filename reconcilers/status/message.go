@@ -18,6 +18,7 @@ const (
 	maxReason  = 240
 	maxDiffs   = 6
 	maxEntries = 8
+	maxNames   = 3
 	maxMessage = 4096 // bytes
 	maxNote    = 900  // bytes
 )
@@ -36,7 +37,7 @@ func driftMessage(drifts []*policies.Decision) string {
 	for _, d := range drifts {
 		entries = append(entries, driftEntry(d))
 	}
-	return list(entries, maxEntries)
+	return list(entries)
 }
 
 func driftEntry(d *policies.Decision) string {
@@ -110,7 +111,7 @@ func gapMessage(gaps []*policies.Decision) string {
 	for _, d := range gaps {
 		entries = append(entries, resourceName(&d.Finding.Resource)+": "+cleanReason.Clean(d.Finding.Reason))
 	}
-	return list(entries, maxEntries)
+	return list(entries)
 }
 
 func resourceName(r *detector.ResourceRef) string {
@@ -122,9 +123,9 @@ func resourceName(r *detector.ResourceRef) string {
 }
 
 // list sorts the entries and joins the first of them.
-func list(entries []string, limit int) string {
+func list(entries []string) string {
 	slices.Sort(entries)
-	return bounded(joined(slices.Compact(entries), limit, "; "), maxMessage)
+	return bounded(joined(slices.Compact(entries), maxEntries, "; "), maxMessage)
 }
 
 func joined(parts []string, limit int, separator string) string {

@@ -26,6 +26,9 @@ type job struct {
 	about  client.Object
 	// redrifted says that the object drifts in another way than before.
 	redrifted bool
+	// by names who is said to have changed what drifts, for the event: the
+	// condition must not change with it.
+	by string
 }
 
 // planner compares one outcome with what its objects carry.
@@ -146,11 +149,25 @@ func (p *planner) owner(ref detector.ClusterRef, o *inventory.Owner, mode polici
 		return
 	}
 	sum.add(o.Ref, v.status)
-	p.want(job{object: o.Infra, conditions: []condition{v.drifted()}, speaks: o.Machine == nil, redrifted: redrifted})
+	by := p.changedBy(p.decisions[o.Ref])
+	p.want(job{object: o.Infra, conditions: []condition{v.drifted()}, speaks: o.Machine == nil, redrifted: redrifted, by: by})
 	if o.Machine != nil {
-		p.want(job{object: o.Machine, speaks: true, about: o.Infra, redrifted: redrifted, conditions: []condition{
+		p.want(job{object: o.Machine, speaks: true, about: o.Infra, redrifted: redrifted, by: by, conditions: []condition{
 			v.drifted(), v.infrastructureDrifted(o.Machine, carried(o.Machine)[typeInfrastructureDrifted])}})
 	}
+}
+
+// changedBy names those who are said to have changed what drifts, in order.
+func (p *planner) changedBy(decisions []*policies.Decision) string {
+	var names []string
+	for _, d := range decisions {
+		by := p.ChangedBy[providers.ID{Kind: d.Finding.Resource.Kind, Name: d.Finding.Resource.ID}]
+		if by != "" && isDrift(d.Finding.Status) {
+			names = append(names, cleanName.Clean(by))
+		}
+	}
+	slices.Sort(names)
+	return joined(slices.Compact(names), maxNames, ", ")
 }
 
 // uncompared plans for a Machine that is known and not compared. Its
@@ -245,7 +262,7 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 	v := verdict{status: metav1.ConditionFalse, reason: ReasonInSync}
 	var parts []string
 	if len(sum.drifting) > 0 {
-		parts = append(parts, list(slices.Clone(sum.drifting), maxEntries)+" drift")
+		parts = append(parts, list(slices.Clone(sum.drifting))+" drift")
 	}
 	for _, key := range slices.Sorted(maps.Keys(orphans)) {
 		if o := orphans[key]; o.status == metav1.ConditionTrue {
@@ -260,7 +277,7 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 		v.status, v.reason = metav1.ConditionTrue, ReasonUnexpected
 	case len(sum.unknown) > 0:
 		v.status, v.reason = metav1.ConditionUnknown, ReasonUnknown
-		parts = append(parts, list(slices.Clone(sum.unknown), maxEntries)+" could not be compared")
+		parts = append(parts, list(slices.Clone(sum.unknown))+" could not be compared")
 	}
 	v.message = bounded(strings.Join(parts, "; "), maxMessage)
 	redrifted := p.memory.drifts(ref, orphansUID(c.Object.UID), v.drift)

@@ -132,7 +132,7 @@ func (s *Sink) tell(j *job, now, before *condition) {
 	}
 	switch {
 	case now.status == metav1.ConditionTrue && (was != metav1.ConditionTrue || j.redrifted):
-		s.event(j, corev1.EventTypeWarning, EventDriftDetected, now.message)
+		s.event(j, corev1.EventTypeWarning, EventDriftDetected, noteOn(now.message, j.by))
 	case now.status == metav1.ConditionUnknown && (was != metav1.ConditionUnknown || before.reason != now.reason):
 		s.event(j, corev1.EventTypeWarning, EventDriftUnknown, now.message)
 	case now.status == metav1.ConditionFalse && was == metav1.ConditionTrue:
@@ -140,6 +140,16 @@ func (s *Sink) tell(j *job, now, before *condition) {
 	case now.status == metav1.ConditionFalse && was == metav1.ConditionUnknown:
 		s.event(j, corev1.EventTypeNormal, EventDriftResolved, "Compared again, and everything that was compared is as declared")
 	}
+}
+
+// noteOn is the note on drift, with who is said to have made it where that is
+// known: at the end, and kept when the rest is cut.
+func noteOn(message, by string) string {
+	if by == "" {
+		return message
+	}
+	by = "; changed by " + by
+	return bounded(message, max(maxNote-len(by), 0)-len("…")) + by
 }
 
 func (s *Sink) event(j *job, kind, reason, message string) {

@@ -166,23 +166,22 @@ func (d *Daemon) askCluster(ref detector.ClusterRef, at time.Time, why string) {
 	}
 }
 
-// join makes a cluster a member of a site, which it makes where needed, and
-// reports whether it was none before.
-func (d *Daemon) join(key siteKey, ref detector.ClusterRef) (*site, bool) {
+// join makes a cluster a member of a site, which it makes where needed.
+func (d *Daemon) join(key siteKey, ref detector.ClusterRef) *site {
 	s := d.sites[key]
 	if s == nil {
 		s = newSite(key)
 		d.sites[key] = s
 	}
 	if s.members[ref] != nil {
-		return s, false
+		return s
 	}
 	m := &member{}
 	s.members[ref] = m
 	if c := d.clusters[ref]; c != nil {
 		d.plan(c, m)
 	}
-	return s, true
+	return s
 }
 
 // leave ends a membership. A site without members goes when nobody reads it.

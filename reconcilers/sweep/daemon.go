@@ -118,8 +118,8 @@ type Meter interface {
 func (d *Daemon) NeedLeaderElection() bool { return true }
 
 // Start reads until the context ends, and returns when everything that it
-// started has ended, which takes less than ten seconds if providers honour
-// their context.
+// started has ended, which takes less than ten seconds if providers and sinks
+// honour their context.
 func (d *Daemon) Start(ctx context.Context) error {
 	d.init()
 	ctx = logr.NewContext(ctx, d.Log)
@@ -281,7 +281,7 @@ func (d *Daemon) find(ctx context.Context, ref detector.ClusterRef, owner provid
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		s, _ := d.join(siteKey{scope: units[0].scope}, ref)
+		s := d.join(siteKey{scope: units[0].scope}, ref)
 		return s, nil
 	}
 	return nil, nil //nolint:nilnil // nothing is the answer

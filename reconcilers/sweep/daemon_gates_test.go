@@ -97,6 +97,57 @@ func TestDaemonGateOpens(t *testing.T) {
 	})
 }
 
+// TestDaemonStandsBy: what waits for a machine of its pool to be ready again is
+// looked at again while it waits, for nobody tells of that; what waits for a
+// person too is not.
+func TestDaemonStandsBy(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rule   string
+		begins bool
+	}{
+		"for a machine":              {"", true},
+		"for a machine and a person": {", approval: required", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			daemon(t, enforcing(tt.rule), func(t *testing.T, l *live) {
+				l.cluster("prod", "c1", 3)
+				settled(l)
+				other := func(s metav1.ConditionStatus) {
+					l.edit(func() {
+						for _, o := range l.inv.Clusters[0].Owners {
+							if o.Machine != nil && o.Ref.Name == "c1-1" {
+								o.Machine.Status.Conditions[0].Status = s
+							}
+						}
+					})
+				}
+				l.start()
+				pass(time.Minute)
+				other(metav1.ConditionFalse)
+				l.retype("prod-c1-2", "m5.xlarge")
+				l.happen(providers.Event{IDs: []providers.ID{instance("prod-c1-2")}})
+				pass(time.Second)
+				if got := blocks(t, l.last(), "c1-2"); !strings.Contains(got, policies.GateMinHealthy) {
+					t.Fatalf("with another machine down blocked by %s", got)
+				}
+				l.take()
+				other(metav1.ConditionTrue)
+				pass(2 * time.Minute)
+				if !tt.begins {
+					l.expect()
+					return
+				}
+				if got := blocks(t, l.last(), "c1-2"); got != "-" {
+					t.Errorf("two minutes after it is ready again blocked by %s", got)
+				}
+				l.take()
+				pass(10 * time.Minute)
+				l.expect()
+			})
+		})
+	}
+}
+
 // TestDaemonCountsReads reads again soon where a grace counts reads, and reads
 // that come too close together count as one.
 func TestDaemonCountsReads(t *testing.T) {
@@ -176,7 +227,7 @@ func TestDaemonFirstSeen(t *testing.T) {
 		}
 		// What a record says of an earlier time is no news to who saw it end.
 		l.edit(func() {
-			l.history = map[string]policies.History{l.outcomes[len(l.outcomes)-1].Result.Decisions[0].Finding.Fingerprint: {FirstSeen: time.Date(1999, 12, 31, 22, 0, 0, 0, time.UTC)}}
+			l.history = map[string]policies.History{keyOf(l.outcomes[len(l.outcomes)-1]): {FirstSeen: time.Date(1999, 12, 31, 22, 0, 0, 0, time.UTC)}}
 		})
 		l.retype("prod-c1-0", "m5.large")
 		pass(15 * time.Minute)
@@ -185,10 +236,10 @@ func TestDaemonFirstSeen(t *testing.T) {
 		if got := first(); got != "01:30" {
 			t.Errorf("after it was put right, first seen at %s, want 01:30", got)
 		}
-		fingerprint := l.last().Result.Decisions[0].Finding.Fingerprint
+		key := keyOf(l.last())
 		l.stop()
 		// A record says more to a process that has not read yet.
-		l.history = map[string]policies.History{fingerprint: {FirstSeen: time.Date(1999, 12, 31, 22, 5, 0, 0, time.UTC)}}
+		l.history = map[string]policies.History{key: {FirstSeen: time.Date(1999, 12, 31, 22, 5, 0, 0, time.UTC)}}
 		l.again()
 		l.start()
 		pass(time.Minute)
@@ -439,4 +490,10 @@ func TestDaemonFreshWithinASink(t *testing.T) {
 			t.Errorf("%d outcomes were consumed, want 1", asked)
 		}
 	})
+}
+
+// keyOf is the key in the records of an outcome's first decision.
+func keyOf(o *Outcome) string {
+	f := &o.Result.Decisions[0].Finding
+	return policies.HistoryKey(f.Owner, f.Fingerprint)
 }

@@ -40,7 +40,7 @@ func TestDaemonJitter(t *testing.T) {
 	})
 	uid := types.UID("a")
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if jitter(uid, at, time.Hour) != jitter(uid, at, time.Hour) {
+	if first, again := jitter(uid, at, time.Hour), jitter(uid, at, time.Hour); first != again {
 		t.Error("jitter is not the same for the same cluster and moment")
 	}
 	var sum time.Duration
@@ -59,12 +59,12 @@ func TestDaemonJitter(t *testing.T) {
 // TestDaemonSchedulesInTheirZones reads at the wall's time, in the night in which
 // a clock goes back too.
 func TestDaemonSchedulesInTheirZones(t *testing.T) {
-	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(t *testing.T, l *live) {
+	daemon(t, `schedule: {cron: "30 23 * * *", timeZone: America/Sao_Paulo, jitter: 0s}`, func(_ *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)
 		l.start()
 		pass(time.Minute)
 		l.take()
-		pass(time.Date(2000, 2, 25, 12, 0, 0, 0, time.UTC).Sub(time.Now()))
+		pass(time.Until(time.Date(2000, 2, 25, 12, 0, 0, 0, time.UTC)))
 		l.take()
 		pass(72 * time.Hour)
 		// On 26 February 2000, 23:30 came twice there; the first one counts.
@@ -73,7 +73,7 @@ func TestDaemonSchedulesInTheirZones(t *testing.T) {
 }
 
 func TestDaemonSweepNow(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		c := l.cluster("prod", "c1", 1)
 		annotate := func(value string) {
 			l.edit(func() {
@@ -100,7 +100,7 @@ func TestDaemonSweepNow(t *testing.T) {
 }
 
 func TestDaemonAsk(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cluster("prod", "c2", 1)
 		l.start()

@@ -42,6 +42,12 @@ func ownerFacts(c *inventory.Cluster, o *inventory.Owner) policies.OwnerFacts {
 	f.Replaceable = replaceable(o.Machine)
 	f.HealthCheck = healthCheck(c, o.Machine)
 	f.Ready = ready(o.Machine)
+	if unreachable(o.Machine) {
+		// It is none of its pool's ready machines, so it must not be taken off
+		// their number: else a machine whose instance has ended could not be
+		// replaced while every other one is well.
+		f.Ready = policies.No()
+	}
 	return f
 }
 

@@ -241,6 +241,9 @@ func TestC52UnreachableNodes(t *testing.T) {
 			if diff := cmp.Diff(want, clusterFacts(s.cluster, facts).Zones, cmpopts.EquateComparable(policies.Fact{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if f := facts[s.owner].Ready; f.False() != (tt.unhealthy == 1) {
+				t.Errorf("it counts as %+v where its pool's other ready machines are counted", f)
+			}
 		})
 	}
 }

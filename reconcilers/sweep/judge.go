@@ -371,36 +371,6 @@ func (j *judgement) authors(out *Outcome) {
 	}
 }
 
-// wakes gives, by owner, when to read again: when the first gate opens that
-// opens by itself, or soon where a grace counts reads. Only what would act is
-// waited for.
-func (j *judgement) wakes(decisions []policies.Decision) map[providers.OwnerRef]time.Time {
-	out := map[providers.OwnerRef]time.Time{}
-	wake := func(owner providers.OwnerRef, at time.Time) {
-		if soonest := j.at.Add(apart); at.Before(soonest) {
-			at = soonest
-		}
-		if known, ok := out[owner]; !ok || at.Before(known) {
-			out[owner] = at
-		}
-	}
-	for i := range decisions {
-		decision := &decisions[i]
-		if decision.Mode != policies.ModeEnforce || decision.Ignored != nil || !j.read[decision.Finding.Owner] {
-			continue
-		}
-		for _, b := range decision.Blocked {
-			switch {
-			case !b.Until.IsZero():
-				wake(decision.Finding.Owner, b.Until)
-			case b.By == policies.GateGrace && j.daemon.memory.mayFollow(decision.Finding.Fingerprint):
-				wake(decision.Finding.Owner, j.at.Add(followUp))
-			}
-		}
-	}
-	return out
-}
-
 // slimOwner keeps of an owner what tells it from others.
 func slimOwner(o *providers.Owner, cluster *clusterv1.Cluster) *providers.Owner {
 	out := &providers.Owner{Ref: o.Ref, Cluster: cluster, Pool: o.Pool, Zone: o.Zone, ControlPlane: o.ControlPlane}

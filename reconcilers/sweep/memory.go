@@ -58,7 +58,7 @@ func (m *memory) note(at time.Time, findings []detector.Finding, records map[str
 		r := m.findings[f.Fingerprint]
 		if r == nil {
 			r = &remembered{owner: f.Owner, resource: providers.ID{Kind: f.Resource.Kind, Name: f.Resource.ID}, first: at}
-			if old := records[f.Fingerprint].FirstSeen; !m.met[f.Owner] && !old.IsZero() && old.Before(at) {
+			if old := records[policies.HistoryKey(f.Owner, f.Fingerprint)].FirstSeen; !m.met[f.Owner] && !old.IsZero() && old.Before(at) {
 				r.first = old
 			}
 			m.findings[f.Fingerprint] = r
@@ -109,9 +109,10 @@ func (m *memory) history(records map[string]policies.History) map[string]policie
 	out := make(map[string]policies.History, len(records)+len(m.findings))
 	maps.Copy(out, records)
 	for fingerprint, r := range m.findings {
-		h := out[fingerprint]
+		key := policies.HistoryKey(r.owner, fingerprint)
+		h := out[key]
 		h.FirstSeen, h.Observations = r.first, r.count
-		out[fingerprint] = h
+		out[key] = h
 	}
 	return out
 }

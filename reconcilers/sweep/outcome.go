@@ -77,7 +77,7 @@ type Asker interface {
 // Records tell what was done before, and what is being done. An error means
 // that this is not known, and then nothing acts.
 type Records interface {
-	// History by fingerprint; FirstSeen and Observations are the daemon's own
+	// History by [policies.HistoryKey]; FirstSeen and Observations are the daemon's own
 	// to add. InFlight lists what Holdfast has begun and not ended.
 	Facts(ctx context.Context) (history map[string]policies.History, inFlight []policies.InFlight, err error)
 }

@@ -25,6 +25,11 @@ const (
 	gapInterval = time.Minute
 	// followUp is after how long a grace that counts reads is read again.
 	followUp = 30 * time.Second
+	// standBy is after how long it is looked again whether others have made
+	// way, and maxStandBys for how many owners of a scope: some of them are the
+	// next, however many wait.
+	standBy     = time.Minute
+	maxStandBys = 20
 	// maxFollowUps bounds those reads, for one drift.
 	maxFollowUps = 10
 	// retryMin and retryMax bound the wait after a failure.
@@ -49,7 +54,7 @@ func jitter(uid types.UID, moment time.Time, limit time.Duration) time.Duration 
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(uid))
 	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(moment.Unix()))) //nolint:gosec // any bits will do
-	return time.Duration(mix(h.Sum64()) % uint64(limit))
+	return time.Duration(mix(h.Sum64()) % uint64(limit))                      //nolint:gosec // below limit
 }
 
 // mix spreads the bits of a hash (the finaliser of splitmix64): FNV leaves the

@@ -115,17 +115,6 @@ func (s *site) give() { <-s.turn }
 // located reports whether the site is a scope.
 func (s *site) located() bool { return s.key.cluster == (detector.ClusterRef{}) }
 
-// refs gives the clusters of the site, in order. It is never nil, which would
-// select every Cluster.
-func (s *site) refs() []types.NamespacedName {
-	out := make([]types.NamespacedName, 0, len(s.members))
-	for ref := range s.members {
-		out = append(out, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	}
-	slices.SortFunc(out, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	return out
-}
-
 // ask asks for a sweep, no earlier than at.
 func (s *site) ask(at time.Time, why string) {
 	if s.asked.IsZero() || at.Before(s.asked) {

@@ -29,7 +29,7 @@ type Sweeper struct {
 	Now func() time.Time
 	// CreationGrace is passed on to the detector; zero is its default.
 	CreationGrace time.Duration
-	// History of earlier findings by fingerprint; it may be nil.
+	// History of earlier findings by [policies.HistoryKey]; it may be nil.
 	History map[string]policies.History
 	// Progress, if not nil, is told in a few words what is being done.
 	Progress func(string)

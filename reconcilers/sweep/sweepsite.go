@@ -41,7 +41,7 @@ func (d *Daemon) sweep(ctx context.Context, s *site, why string) (*delivery, err
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	mine := d.settle(s, inv, units)
+	mine := d.settle(s, units)
 	if !s.located() {
 		return d.sweepUnlocated(ctx, s, inv, mine, why)
 	}
@@ -119,7 +119,7 @@ func (d *Daemon) sweepUnlocated(ctx context.Context, s *site, inv *inventory.Inv
 }
 
 // settle takes over where the owners live and gives the units of the site.
-func (d *Daemon) settle(s *site, inv *inventory.Inventory, units []*unit) []*unit {
+func (d *Daemon) settle(s *site, units []*unit) []*unit {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var mine []*unit

@@ -103,26 +103,32 @@ type targeted struct {
 	reading      *Reading
 }
 
-// locate finds the owners among the objects, and leaves out those that live in
-// other places.
-func (r *targeted) locate(ctx context.Context, targets []target) error {
-	d := r.daemon
-	byCluster := map[detector.ClusterRef]map[providers.OwnerRef]bool{}
+// find gives the targets' owners that are among the objects.
+func (r *targeted) find(targets []target) map[detector.ClusterRef]map[providers.OwnerRef]bool {
+	out := map[detector.ClusterRef]map[providers.OwnerRef]bool{}
 	for _, t := range targets {
 		for _, c := range r.inv.Clusters {
 			if refOf(c) != t.cluster {
 				continue
 			}
 			if o := ownerIn(c, t.owner); o != nil {
-				if byCluster[t.cluster] == nil {
-					byCluster[t.cluster] = map[providers.OwnerRef]bool{}
+				if out[t.cluster] == nil {
+					out[t.cluster] = map[providers.OwnerRef]bool{}
 				}
-				byCluster[t.cluster][o.Ref] = true
+				out[t.cluster][o.Ref] = true
 			}
 		}
 		r.asked[t.owner] = true
 		maps.Copy(r.ids, t.ids)
 	}
+	return out
+}
+
+// locate finds the owners among the objects, and leaves out those that live in
+// other places.
+func (r *targeted) locate(ctx context.Context, targets []target) error {
+	d := r.daemon
+	byCluster := r.find(targets)
 	var units []*unit
 	var last error
 	for _, c := range r.inv.Clusters {
@@ -144,7 +150,7 @@ func (r *targeted) locate(ctx context.Context, targets []target) error {
 			d.join(siteKey{cluster: refOf(u.cluster)}, refOf(u.cluster))
 		} else {
 			last = errElsewhere
-			other, _ := d.join(siteKey{scope: u.scope}, refOf(u.cluster))
+			other := d.join(siteKey{scope: u.scope}, refOf(u.cluster))
 			for _, o := range u.owners {
 				other.target(target{owner: o.Ref, cluster: refOf(u.cluster), cause: CauseOwnerChanged}, d.Clock.Now())
 			}

@@ -24,21 +24,27 @@ func unseen(inv *inventory.Inventory, units []*unit, r *Reading) detector.Unseen
 		}
 	}
 	for _, u := range r.units {
-		if c := u.cluster.Object; c.Spec.Paused != nil && *c.Spec.Paused {
-			// C63: clusterctl move pauses a Cluster first, and then its objects
-			// go one after the other, or come.
-			out.Held[refOf(u.cluster)] = "Cluster " + refOf(u.cluster).String() + " is paused, as it is while its objects are moved"
-		}
-		for _, o := range u.cluster.Uncompared {
-			if _, ok := out.Objects[refOf(u.cluster)]; !ok && (o.Provider == "" || o.Provider == provider) {
-				out.Objects[refOf(u.cluster)] = o.Ref
-			}
-		}
+		u.unseen(&out, provider)
 	}
 	if at := slices.IndexFunc(inv.Problems, func(p inventory.Problem) bool { return p.Reason == inventory.Unreadable }); at >= 0 && out.Unlisted == "" {
 		out.Unlisted = inv.Problems[at].Object + " could not be read"
 	}
 	return out
+}
+
+// unseen adds what hides owners of the unit's cluster.
+func (u *unit) unseen(out *detector.Unseen, provider string) {
+	ref := refOf(u.cluster)
+	if c := u.cluster.Object; c.Spec.Paused != nil && *c.Spec.Paused {
+		// C63: clusterctl move pauses a Cluster first, and then its objects go
+		// one after the other, or come.
+		out.Held[ref] = "Cluster " + ref.String() + " is paused, as it is while its objects are moved"
+	}
+	for _, o := range u.cluster.Uncompared {
+		if _, ok := out.Objects[ref]; !ok && (o.Provider == "" || o.Provider == provider) {
+			out.Objects[ref] = o.Ref
+		}
+	}
 }
 
 // elsewhere reports that the unit is certainly in another place than the

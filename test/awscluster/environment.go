@@ -37,6 +37,9 @@ type Options struct {
 	// Simulator is the endpoint, if it is ec2sim; tampers that no API call
 	// brings about are done through it.
 	Simulator *ec2sim.Server
+	// UserData gives what machines boot with, after the lines that they all
+	// have; nil is nothing more.
+	UserData func(machine string) string
 	// Poll is the pause between looks at something that takes time; zero
 	// stands for 50ms. It does not matter where states change at once.
 	Poll time.Duration
@@ -79,6 +82,7 @@ type builder struct {
 	poll     time.Duration
 	patience time.Duration
 	applied  string
+	userData func(machine string) string
 	// rootDevices are the root device names of the images in use.
 	rootDevices map[string]string
 }
@@ -113,7 +117,7 @@ func Build(ctx context.Context, clients Clients, opts Options) (*Environment, er
 	}
 	b := &builder{
 		Clients: clients, Maker: capi.NewMaker(m.Cluster, opts.Created), poll: opts.Poll,
-		patience: time.Minute, applied: m.applied, rootDevices: map[string]string{},
+		patience: time.Minute, applied: m.applied, userData: opts.UserData, rootDevices: map[string]string{},
 		env: &Environment{
 			Clients: clients, OnMoto: opts.OnMoto, Simulator: opts.Simulator, Cluster: m.Cluster, AWSCluster: m.AWSCluster, ControlPlane: m.ControlPlane,
 			Deployments: m.Deployments, MachineTemplates: m.MachineTemplates, ConfigTemplates: m.ConfigTemplates,

@@ -60,7 +60,7 @@ func (b *builder) runInput(m *clusterv1.Machine, am *infrav1.AWSMachine) (*ec2.R
 	in := &ec2.RunInstancesInput{
 		ImageId: spec.AMI.ID, InstanceType: types.InstanceType(spec.InstanceType),
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
-		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#cloud-config\nhostname: " + m.Name + "\n"))),
+		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(b.bootstrap(m.Name)))),
 		NetworkInterfaces: []types.InstanceNetworkInterfaceSpecification{{
 			DeviceIndex: aws.Int32(0), SubnetId: aws.String(subnet), Groups: groups, AssociatePublicIpAddress: spec.PublicIP,
 		}},
@@ -90,6 +90,15 @@ func (b *builder) runInput(m *clusterv1.Machine, am *infrav1.AWSMachine) (*ec2.R
 		in.TagSpecifications = append(in.TagSpecifications, tagSpec(kind, tags)...)
 	}
 	return in, nil
+}
+
+// bootstrap is what a machine boots with.
+func (b *builder) bootstrap(name string) string {
+	out := "#cloud-config\nhostname: " + name + "\n"
+	if b.userData != nil {
+		out += b.userData(name)
+	}
+	return out
 }
 
 // machineTags are the tags of a machine's instance, volumes and interfaces.

@@ -63,8 +63,11 @@ func main() {
 // outcomes hands on what the daemon comes to.
 type outcomes chan *sweep.Outcome
 
-func (o outcomes) Consume(_ context.Context, out *sweep.Outcome) error {
-	o <- out
+func (o outcomes) Consume(ctx context.Context, out *sweep.Outcome) error {
+	select {
+	case o <- out:
+	case <-ctx.Done():
+	}
 	return nil
 }
 
@@ -113,7 +116,7 @@ func measure(d *sweep.Daemon, told outcomes) (*cost, error) {
 	cluster := first.Result.Clusters[0]
 	owner := cluster.Owners[len(cluster.Owners)-1].Ref
 	out.Machines, out.Decisions = len(cluster.Owners)-1, len(first.Result.Decisions)
-	first = nil //nolint:ineffassign,wastedassign // it would count as memory
+	first = nil // it would count as memory
 	start, cpu := time.Now(), cpuTime()
 	for range sweeps - 1 {
 		d.Ask(sweep.Request{Cause: sweep.CauseRequested})
@@ -157,10 +160,10 @@ func mapperOf(r providers.Registration) meta.RESTMapper {
 		add(o.GVK, meta.RESTScopeNamespace)
 	}
 	for _, gvk := range r.Related {
-		switch {
-		case gvk.Kind == "AWSMachineTemplate":
+		switch gvk.Kind {
+		case "AWSMachineTemplate":
 			add(gvk, meta.RESTScopeNamespace)
-		case gvk.Kind == "AWSClusterControllerIdentity":
+		case "AWSClusterControllerIdentity":
 			add(gvk, meta.RESTScopeRoot)
 		}
 	}

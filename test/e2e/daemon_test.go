@@ -42,7 +42,10 @@ func (b build) Run() int {
 
 // daemon is a running holdfast controller.
 type daemon struct {
-	cmd    *exec.Cmd
+	cmd *exec.Cmd
+	// policy is the file of its policies, metrics the address of /metrics.
+	policy, metrics string
+
 	output *output
 	done   chan error
 }
@@ -72,17 +75,17 @@ const (
 )
 
 // start runs the program in the ground's namespace by a policy, until the test
-// ends, and returns when it says that it is ready.
-func start(t *testing.T, g *management.Ground, policy string) *daemon {
+// ends, and returns when it says that it is ready. Clouds that are simulated in
+// this process show at once what is done to them, so that it need not wait long
+// for them.
+func start(t *testing.T, g *management.Ground, policy string, flags ...string) *daemon {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	probes := freeAddress(t)
-	d := &daemon{output: &output{}, done: make(chan error, 1)}
-	d.cmd = exec.Command(program, "controller", "--namespace", g.Namespace, "--policy", file,
-		"--metrics-bind-address", "0", "--health-probe-bind-address", probes, "--start-spread", "0s", "--creation-grace", "1s")
+	d := &daemon{policy: filepath.Join(t.TempDir(), "policy.yaml"), metrics: freeAddress(t), output: &output{}, done: make(chan error, 1)}
+	d.follow(t, policy)
+	d.cmd = exec.Command(program, append([]string{"controller", "--namespace", g.Namespace, "--policy", d.policy,
+		"--metrics-bind-address", d.metrics, "--metrics-secure=false", "--health-probe-bind-address", probes,
+		"--start-spread", "0s", "--creation-grace", "1s", "--verify-after", "1s", "--poll-interval", "1s"}, flags...)...)
 	d.cmd.Env = g.Environ()
 	d.cmd.Stdout, d.cmd.Stderr = d.output, d.output
 	if err := d.cmd.Start(); err != nil {
@@ -109,6 +112,14 @@ func start(t *testing.T, g *management.Ground, policy string) *daemon {
 			t.Fatalf("holdfast controller ended: %v", err)
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+// follow gives it another policy, which it reads by itself.
+func (d *daemon) follow(t *testing.T, policy string) {
+	t.Helper()
+	if err := os.WriteFile(d.policy, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

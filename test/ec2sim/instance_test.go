@@ -41,7 +41,7 @@ func TestLifecycle(t *testing.T) {
 	step(0)
 	step(30 * time.Second)
 	step(59 * time.Minute)
-	const pending = "pending pending" //nolint:dupword // state and reason are one word
+	const pending = "pending pending"
 	want := []string{
 		pending, pending, "running",
 		"stopping Client.UserInitiatedShutdown", "stopped Client.UserInitiatedShutdown",

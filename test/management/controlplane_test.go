@@ -62,7 +62,7 @@ func TestControlPlane(t *testing.T) {
 	}
 	c.Stop(ctx, machines[0])
 	c.Stop(ctx, machines[1])
-	c.Eventually(ctx, "so that etcd has lost its quorum", func(ctx context.Context) error {
+	c.Eventually(ctx, "so that etcd has lost its quorum", func(context.Context) error {
 		for _, m := range machines {
 			have := meta.FindStatusCondition(machine(t, g, m.Name).Status.Conditions, controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition)
 			if have == nil || have.Status == metav1.ConditionTrue {

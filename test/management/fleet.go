@@ -120,13 +120,6 @@ func (f *fleet) drop(ctx context.Context, machine string) error {
 	return nil
 }
 
-// set changes the faults.
-func (f *fleet) set(change func(*faults)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.broken)
-}
-
 func (f *fleet) round(ctx context.Context) error {
 	powers, err := f.cloud.powers(ctx)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 type plane struct {
 	control   *controlplane.Plane
 	workloads *workloads
+	aws       *awsProvider
 	manager   ctrl.Manager
 	client    client.WithWatch
 	cancel    context.CancelFunc
@@ -66,7 +67,8 @@ func newPlane() (_ *plane, err error) {
 	if p.manager, err = newManager(ctx, control.Config, control.Webhooks); err != nil {
 		return nil, fmt.Errorf("set up upstream's reconcilers: %w", err)
 	}
-	for _, r := range []interface{ setUp(ctrl.Manager) error }{&awsProvider{plane: p}, &vsphereProvider{plane: p}} {
+	p.aws = &awsProvider{plane: p}
+	for _, r := range []interface{ setUp(ctrl.Manager) error }{p.aws, &vsphereProvider{plane: p}} {
 		if err := r.setUp(p.manager); err != nil {
 			return nil, fmt.Errorf("set up %T: %w", r, err)
 		}

@@ -94,7 +94,7 @@ func managed(manager string) metav1.ManagedFieldsEntry {
 	}
 	b.WriteString(`"f:last":{}}}`)
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(b.String())},
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(b.String()),
 	}
 }
 

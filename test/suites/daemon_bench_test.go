@@ -27,7 +27,7 @@ func BenchmarkDaemon(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("HOLDFAST_BENCH_MACHINES")); err == nil {
 		machines = n // for a first look
 	}
-	f := newFleet(b, int32(machines)) //nolint:gosec // it is small
+	f := newFleet(b, int32(machines))
 	objects, err := objectserver.New(f.env.Objects())
 	if err != nil {
 		b.Fatal(err)

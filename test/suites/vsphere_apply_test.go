@@ -220,7 +220,7 @@ func TestVSphereApplyCrashes(t *testing.T) {
 				e.Log.Reset()
 				ctx, die := context.WithCancel(t.Context())
 				dying := map[string]bool{}
-				e.Log.Fail(func(c vspherecluster.Call, w http.ResponseWriter) bool {
+				e.Log.Fail(func(_ vspherecluster.Call, w http.ResponseWriter) bool {
 					if done := e.Log.Mutating(); len(done) == crash+1 && !dying[done[crash]] {
 						dying[done[crash]] = true
 						die()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strconv"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -243,7 +242,8 @@ func resize(disk *types.VirtualDisk, gib int32) {
 // guest has the guest's tools report an address: the static one, or one as
 // from DHCP. The simulator takes them from keys in the configuration.
 func (b *builder) guest(ctx context.Context, vm *object.VirtualMachine, vsvm *infrav1.VSphereVM, i int) error {
-	address := "10.20.0." + strconv.Itoa(100+b.firstGuest+i)
+	n := 100 + b.firstGuest + i
+	address := fmt.Sprintf("10.20.%d.%d", n/250, n%250)
 	for _, d := range vsvm.Spec.Network.Devices {
 		for _, a := range d.IPAddrs {
 			address = addressOf(a)

@@ -23,12 +23,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -290,16 +292,52 @@ func (m *management) scraper(t *testing.T) string {
 func (m *management) observer(t *testing.T) string {
 	t.Helper()
 	m.kubectl(t, "", "create", "namespace", "holdfast-system")
-	m.kubectl(t, "", "apply", "-f", filepath.Join("..", "..", "docs", "controller-observe.yaml"))
-	m.kubectl(t, "", "create", "clusterrolebinding", "holdfast-observe", "--clusterrole=holdfast-observe", "--serviceaccount=default:holdfast")
-	m.kubectl(t, "", "create", "rolebinding", "-n", "holdfast-system", "holdfast-lease", "--role=holdfast-lease", "--serviceaccount=default:holdfast")
+	m.bind(t, "controller-observe.yaml")
+	return m.account(t)
+}
+
+// bind gives the ServiceAccount the roles of a file of docs.
+func (m *management) bind(t *testing.T, file string) {
+	t.Helper()
+	for _, role := range rolesOf(t, file) {
+		m.kubectl(t, toJSON(t, role), "apply", "-f", "-")
+		kind := strings.ToLower(role.GetKind())
+		args := []string{"create", kind + "binding", role.GetName(), "--" + kind + "=" + role.GetName(), "--serviceaccount=default:holdfast"}
+		if kind == "role" {
+			args = append(args, "-n", role.GetNamespace())
+		}
+		m.kubectl(t, "", args...)
+	}
+}
+
+// rolesOf reads a file of docs.
+func rolesOf(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*unstructured.Unstructured
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		role := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &role.Object); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out = append(out, role)
+	}
+	return out
+}
+
+// account gives the kubeconfig of the ServiceAccount.
+func (m *management) account(t *testing.T) string {
+	t.Helper()
 	cfg := rest.AnonymousClientConfig(m.cfg)
 	k := clientcmdapi.NewConfig()
 	k.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	k.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: m.token(t, "holdfast")}
 	k.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	k.CurrentContext = "test"
-	path := filepath.Join(t.TempDir(), "observer")
+	path := filepath.Join(t.TempDir(), "account")
 	if err := clientcmd.WriteToFile(*k, path); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -59,6 +60,10 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	for i := len(shared.cleanups) - 1; i >= 0; i-- {
 		shared.cleanups[i]()
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
 }

@@ -135,7 +135,7 @@ func (c *controllerConfig) load(path string, flags *cobra.Command) error {
 	}
 	file := configFile{controllerConfig: defaultControllerConfig()}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return fmt.Errorf("--config %s: %w; its keys are the flags of holdfast controller in camelCase", path, err)
+		return fmt.Errorf("--config %s: %s", path, configTrouble(err))
 	}
 	if want := v1alpha1.GroupVersion.String(); file.APIVersion != want || file.Kind != kindControllerConfiguration {
 		return fmt.Errorf("--config %s: it is a %q of %q; begin it with apiVersion: %s and kind: %s", path, file.Kind, file.APIVersion, want, kindControllerConfiguration)
@@ -148,6 +148,19 @@ func (c *controllerConfig) load(path string, flags *cobra.Command) error {
 	}
 	*c = file.controllerConfig
 	return nil
+}
+
+// configTrouble says what is wrong with a file in the words of who wrote it, who
+// wrote no JSON.
+func configTrouble(err error) string {
+	text := err.Error()
+	for _, by := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+		text = strings.TrimPrefix(text, by)
+	}
+	if strings.Contains(text, "unknown field") {
+		text += "; its keys are the flags of holdfast controller in camelCase, and notify (docs/controller.md)"
+	}
+	return text
 }
 
 // flagOf gives the flag of a field: camelCase in words.
@@ -197,6 +210,9 @@ func (c *controllerConfig) check() error {
 	}
 	if c.ReadyWithin.Duration < time.Second {
 		wrong("--ready-within %s: want at least 1s", c.ReadyWithin.Duration)
+	}
+	if c.StartSpread.Duration < 0 {
+		wrong("--start-spread %s: want a time of 0 or more", c.StartSpread.Duration)
 	}
 	if c.RemediationsKeep < 0 {
 		wrong("--remediations-keep %d: want 0 or more", c.RemediationsKeep)

@@ -79,6 +79,8 @@ func TestBadConfiguration(t *testing.T) {
 		"wrong kind":      {file: "apiVersion: drift.holdfast.io/v1alpha1\nkind: DriftPolicy\n", say: "kind: ControllerConfiguration"},
 		"no header":       {file: "namespace: a\n", say: "begin it with"},
 		"no duration":     {file: header + "creationGrace: 5\n", say: "creationGrace"},
+		"bad duration":    {file: header + "startSpread: fast\n", say: "config.yaml: time: invalid duration \"fast\"\n"},
+		"spread":          {args: []string{"--start-spread=-5s"}, say: "--start-spread -5s"},
 		"bad level":       {args: []string{"--log-level=loud"}, say: `--log-level "loud": want one of error, info, debug, trace`},
 		"bad lease times": {args: []string{"--leader-election-renew-deadline=20s"}, say: "must be longer than"},
 		"no concurrency":  {file: header + "concurrency: 0\n", say: "--concurrency 0"},

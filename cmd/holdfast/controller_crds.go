@@ -28,7 +28,16 @@ func needKinds(ctx context.Context, mapper meta.RESTMapper, kinds ...string) err
 		return true, nil
 	})
 	if err != nil && last != nil {
-		return fmt.Errorf("the API server does not serve Holdfast's own kinds: install the CRDs of %s (api/crds in the sources): %w", v1alpha1.Group, last)
+		return fmt.Errorf("look up Holdfast's own kinds: %w", orNotInstalled(last))
 	}
 	return err
+}
+
+// orNotInstalled says what to do where an API server has answered, and does not
+// know Holdfast's kinds.
+func orNotInstalled(err error) error {
+	if !meta.IsNoMatchError(err) {
+		return err
+	}
+	return fmt.Errorf("the API server does not serve Holdfast's own kinds: install the CRDs of %s (api/crds in the sources): %w", v1alpha1.Group, err)
 }

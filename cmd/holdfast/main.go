@@ -135,11 +135,14 @@ func newRootCommand(name string) *cobra.Command {
 		Long: `Holdfast compares what runs in AWS and vSphere with what Cluster API objects
 declare, and reports what differs.
 
-  holdfast demo      shows a report without a cluster, a cloud or a network
-  holdfast report    reports on a management cluster, or on a folder of YAML
-  holdfast policy    checks, explains and tests policies
+  holdfast demo          shows a report without a cluster, a cloud or a network
+  holdfast report        reports on a management cluster, or on a folder of YAML
+  holdfast policy        checks, explains and tests policies
 
-  holdfast controller  stays, and shows drift on the objects as it comes`,
+  holdfast controller    stays, and shows drift on the objects as it comes
+  holdfast status        shows how each cluster stands
+  holdfast sweep         has the controller read the clouds now
+  holdfast remediations  lists, explains and approves what is done about drift`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          onlyCommands,

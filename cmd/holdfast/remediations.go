@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/remediator"
 )
 
 func newRemediationsCommand() *cobra.Command {
@@ -56,6 +58,11 @@ func newRemediationsList() *cobra.Command {
 			if err := f.checkOutput(listFormats...); err != nil {
 				return err
 			}
+			for _, phase := range phases {
+				if !slices.Contains(phaseNames, phase) {
+					return fmt.Errorf("--phase %q: want some of %s", phase, strings.Join(phaseNames, ", "))
+				}
+			}
 			c, err := f.connect()
 			if err != nil {
 				return err
@@ -74,6 +81,10 @@ func newRemediationsList() *cobra.Command {
 			if f.output == "json" || f.output == "yaml" {
 				return encode(cmd.OutOrStdout(), f.output, list)
 			}
+			if len(list.Items) == 0 {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), noRemediations(ns, cluster != "" || len(phases) > 0))
+				return err
+			}
 			return writeRemediations(cmd.OutOrStdout(), list.Items, f.output == "wide", time.Now())
 		},
 	}
@@ -84,11 +95,31 @@ func newRemediationsList() *cobra.Command {
 	return cmd
 }
 
+// phaseNames are the phases that there are, in their order.
+var phaseNames = []string{
+	string(v1alpha1.PhasePending), string(v1alpha1.PhaseAwaitingApproval), string(v1alpha1.PhaseBlocked),
+	string(v1alpha1.PhaseRunning), string(v1alpha1.PhaseVerifying), string(v1alpha1.PhaseSucceeded),
+	string(v1alpha1.PhaseFailed), string(v1alpha1.PhaseLatched), string(v1alpha1.PhaseCancelled),
+}
+
+// noRemediations says where there are none: an empty list may be one of the
+// wrong place.
+func noRemediations(namespace string, narrowed bool) string {
+	what := "No remediations"
+	if narrowed {
+		what = "No such remediations"
+	}
+	if namespace == "" {
+		return what + " in any namespace."
+	}
+	return what + " in namespace " + namespace + "; -A looks in all."
+}
+
 // remediationsIn lists them, the oldest first.
 func remediationsIn(ctx context.Context, c client.Client, namespace string) (*v1alpha1.RemediationList, error) {
 	list := &v1alpha1.RemediationList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list Remediations: %w", err)
+		return nil, fmt.Errorf("list Remediations: %w", orNotInstalled(err))
 	}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RemediationList"))
 	slices.SortStableFunc(list.Items, func(a, b v1alpha1.Remediation) int {
@@ -98,10 +129,6 @@ func remediationsIn(ctx context.Context, c client.Client, namespace string) (*v1
 }
 
 func writeRemediations(w io.Writer, items []v1alpha1.Remediation, wide bool, now time.Time) error {
-	if len(items) == 0 {
-		_, err := fmt.Fprintln(w, "No remediations.")
-		return err
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := "NAMESPACE\tNAME\tCLUSTER\tOWNER\tACTION\tPHASE\tREASON\tATTEMPTS\tAGE"
 	if wide {
@@ -179,8 +206,14 @@ func tryAgain(r *v1alpha1.Remediation, _ string) (string, error) {
 	case v1alpha1.PhaseFailed, v1alpha1.PhaseLatched:
 		r.Spec.RetriedAt = ptr.To(metav1.Now())
 		return "to be tried again", nil
+	case v1alpha1.PhaseBlocked:
+		r.Spec.RetriedAt = ptr.To(metav1.Now())
+		if remediator.Retried(r) {
+			return "to be tried again", nil
+		}
+		return "", errors.New("it is Blocked by gates, which open by themselves or by the policy: see holdfast remediations show")
 	default:
-		return "", fmt.Errorf("it is %s: only what is Failed or Latched can be tried again", orDash(string(p)))
+		return "", fmt.Errorf("it is %s: only what is Failed, Latched or held after an attempt can be tried again", orDash(string(p)))
 	}
 }
 

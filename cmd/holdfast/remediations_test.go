@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/remediator"
 )
 
 func record(name string, phase v1alpha1.RemediationPhase) *v1alpha1.Remediation {
@@ -69,7 +70,10 @@ func TestRemediations(t *testing.T) {
 	if o := rem("list", "-n", "prod", "--phase", "Latched"); strings.Contains(o.stdout, "waits") {
 		t.Errorf("--phase lists others:\n%s", o.stdout)
 	}
-	has(rem("list", "-n", "default"), "No remediations.")
+	has(rem("list", "-n", "default"), "No remediations in namespace default; -A looks in all.")
+	if o := rem("list", "--phase", "Lached"); o.code != exitError || !strings.Contains(o.stderr, `--phase "Lached": want some of`) {
+		t.Errorf("a phase that there is not: exit %d\n%s", o.code, o.stderr)
+	}
 	story := rem("show", "prod/waits")
 	has(story, "replace Machine/m-0 of cluster eu", "/instanceType: wanted m5.large, seen t3.nano", "/userData: wanted (not shown)",
 		"rule aws-instance-type of policy builtin-aws, severity high", "Window: a deny window is open, until 2026-12-01T17:00:00Z", "1. begun", "NoEffect",
@@ -109,4 +113,16 @@ func TestRemediations(t *testing.T) {
 		t.Error("--all with a name")
 	}
 	has(holdfast(t, "status", "--kubeconfig", m.kubeconfig), "No clusters.")
+}
+
+// TestRetryOfBlocked: what was held after an attempt may be tried again, what
+// waits for a gate may not.
+func TestRetryOfBlocked(t *testing.T) {
+	for by, want := range map[string]bool{remediator.ReasonProtected: true, remediator.ReasonMoved: true, "Window": false} {
+		r := record("blocked", v1alpha1.PhaseBlocked)
+		r.Status.Blocked = []v1alpha1.GateBlock{{By: by, Until: ptr.To(metav1.NewTime(time.Now().Add(time.Minute)))}}
+		if _, err := tryAgain(r, ""); (err == nil) != want {
+			t.Errorf("%s: %v", by, err)
+		}
+	}
 }

@@ -99,6 +99,9 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		return set, set.Reader(kinds, nil), nil
 	}
 	cfg, err := managementCluster(f.kube)
+	if errors.Is(err, errNoCluster) {
+		return nil, nil, fmt.Errorf("%w, or give files with --objects", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,6 +115,8 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 	}
 	return set, set.Reader(kinds, c), nil
 }
+
+var errNoCluster = errors.New("no management cluster to read: set --kubeconfig or KUBECONFIG")
 
 // managementCluster finds the cluster to read: that of the kubeconfig, or inside
 // a pod its own. client-go's last resort, localhost, is nobody's management
@@ -129,7 +134,7 @@ func managementCluster(kube *genericclioptions.ConfigFlags) (*rest.Config, error
 	if len(raw.Clusters) == 0 {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, errors.New("no management cluster to read: set --kubeconfig or KUBECONFIG, or give files with --objects")
+			return nil, errNoCluster
 		}
 		return cfg, nil
 	}

@@ -76,6 +76,7 @@ the controller writes that to no object, and tells it by its metrics alone. With
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd, statusFormats...)
+	cmd.Flags().Lookup("namespace").Usage = "namespace (default all)"
 	cmd.Flags().StringVar(&f.metrics, "metrics", "", "address of the controller's metrics, for the last sweep and coverage")
 	cmd.Flags().StringVar(&f.tokenFile, "metrics-token", "", "file with a token that may get /metrics")
 	cmd.Flags().BoolVar(&f.insecure, "metrics-insecure", false, "do not check the certificate of --metrics: it is self-signed unless one was given to the controller")

@@ -137,7 +137,7 @@ func awaitSweep(ctx context.Context, c client.Client, key client.ObjectKey, requ
 		return cluster.Annotations[v1alpha1.AnnotationSwept] >= request, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("cluster %s was not swept in time: is holdfast controller running, is the cluster switched off, can its cloud be read? See holdfast status", key)
+		return fmt.Errorf("cluster %s was not swept in time: is holdfast controller running, is the cluster switched off, can its cloud be read? Its log says", key)
 	}
 	return err
 }

@@ -261,7 +261,11 @@ func (s *Source) state(r *result) State {
 	if text != s.said[r.Name] {
 		s.said[r.Name] = text
 		if text != "" {
-			s.Log.Info("Policy is not valid, its last good version stays", "policy", r.Name, "problems", st.Problems, "inEffect", r.inEffect)
+			what := "Policy is not valid, and no version of it is in effect"
+			if r.inEffect {
+				what = "Policy is not valid, its last good version stays"
+			}
+			s.Log.Info(what, "policy", r.Name, "problems", st.Problems, "inEffect", r.inEffect)
 		} else {
 			s.Log.Info("Policy is valid again", "policy", r.Name)
 		}

@@ -311,20 +311,20 @@ func (w *world) repaired(ctx context.Context, wanted map[string]*expected) {
 
 func succeededFor(list []driftv1.Remediation, f *expected) error {
 	var others []string
+	left, done := f.diffs, false
 	for _, r := range list {
 		owner := r.Spec.Owner.Kind + "/" + r.Spec.Owner.Name
 		if r.Spec.Resource.Kind != f.kind || f.id != "" && r.Spec.Resource.ID != f.id || f.id == "" && owner != f.owner {
 			continue
 		}
-		if missing := unplanned(&r, f.diffs); len(missing) > 0 {
-			others = append(others, fmt.Sprintf("%s plans nothing about %v", r.Name, missing))
-			continue
-		}
-		if r.Status.Phase == driftv1.PhaseSucceeded {
-			return nil
-		}
+		// What another repair mends in passing leaves a second record to the rest.
+		left, done = unplanned(&r, left), done || r.Status.Phase == driftv1.PhaseSucceeded
 		others = append(others, fmt.Sprintf("%s is %s (%s): %s", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Message))
 	}
+	if done && len(left) == 0 {
+		return nil
+	}
+	others = append(others, fmt.Sprintf("no plan has %v", left))
 	return fmt.Errorf("%s: %s", f.key(), strings.Join(others, "; "))
 }
 

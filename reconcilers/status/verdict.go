@@ -135,6 +135,9 @@ func gapVerdict(gaps []*policies.Decision, unread func(*detector.Finding) bool) 
 	for _, d := range gaps {
 		if word, _, found := strings.Cut(d.Finding.Reason, ": "); found && slices.Contains(scopeReasons, word) {
 			v.reason = word
+			// A cloud that is away comes back; credentials that are refused do
+			// not, and nobody is to believe meanwhile that all is well.
+			v.unread = v.unread && word == providers.ReasonUnreachable
 		}
 	}
 	v.message = gapMessage(gaps)

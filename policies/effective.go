@@ -84,6 +84,10 @@ func (s *Set) For(cluster detector.ClusterRef, clusterLabels map[string]string) 
 		e.windows = append(e.windows, p.windows...)
 	}
 	e.mergeMode(ordered)
+	if s.held != nil && modeRank(e.Mode) > modeRank(ModeObserve) {
+		e.Mode = ModeObserve
+		e.origins["mode"] = Origin{Policy: s.held.File, Level: "not in effect", Position: *s.held}
+	}
 	e.mergeSchedule(ordered)
 	e.mergeRules(ordered)
 	e.mergeBudgets(ordered)

@@ -40,6 +40,21 @@ type Set struct {
 	// policies in the order of precedence, the weakest first; for one cluster
 	// the order within a level also depends on how it is named.
 	policies []*policy
+	// held is where a policy stands that should be among them and is not.
+	held *Position
+}
+
+// Held gives the same policies with no mode above observe. It is for when one
+// that may be stricter than the others cannot be used and no earlier version of
+// it is known: what the others would enforce in its place, nobody asked for. at
+// says which one.
+func (s *Set) Held(at Position) *Set {
+	if s == nil {
+		s = Builtin()
+	}
+	out := *s
+	out.held = &at
+	return &out
 }
 
 //go:embed defaults/*.yaml

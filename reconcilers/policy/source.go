@@ -54,6 +54,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	set     *policies.Set
+	held    string // the name of a source that has no version in effect
 	states  []State
 	good    map[string]candidate // by name: the version in effect
 	said    map[string]string    // by name: the problems that were logged
@@ -198,9 +199,14 @@ func (s *Source) load(ctx context.Context) error {
 		s.keep(r)
 		states = append(states, s.state(r))
 	}
-	changed := s.set == nil || before != s.fingerprint()
+	held := hold(results)
+	changed := s.set == nil || before != s.fingerprint() || held != s.held
 	if changed {
-		s.set = set
+		s.set, s.held = set, held
+		if held != "" {
+			s.set = set.Held(policies.Position{File: held})
+			s.Log.Info("Nothing is enforced while a policy has no version in effect", "policy", held)
+		}
 	}
 	if !slices.EqualFunc(s.states, states, sameState) {
 		s.states = states
@@ -218,6 +224,18 @@ func (s *Source) load(ctx context.Context) error {
 		close(s.loaded)
 	}
 	return nil
+}
+
+// hold names a source of which no version is in effect, also because this
+// process has not seen the last good one. It may be the one that keeps a
+// cluster from what a broader policy enforces, so that nothing is enforced.
+func hold(results []result) string {
+	for i := range results {
+		if !results[i].inEffect {
+			return results[i].Name
+		}
+	}
+	return ""
 }
 
 // withGood adds the last good version of each source.

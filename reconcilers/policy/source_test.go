@@ -200,6 +200,28 @@ func TestC67MountedFiles(t *testing.T) {
 	})
 }
 
+// TestNothingIsEnforcedInPlaceOfABadPolicy: a process that starts anew knows no
+// good version of a policy that is bad by now. It may be the one that keeps a
+// cluster from what a broader policy enforces.
+func TestNothingIsEnforcedInPlaceOfABadPolicy(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("default.yaml", text("enforce"))
+	careful := strings.NewReplacer("name: p", "name: careful", "{mode", "{match: {clusters: [{name: eu}]}, mode").Replace(text("observe"))
+	write("careful.yaml", strings.Replace(careful, "observe", "obsrve", 1))
+	s := start(t, policy.Options{Paths: []string{dir}, Poll: time.Hour})
+	if err := wantMode(s, policies.ModeObserve)(); err != nil {
+		t.Fatal(err)
+	}
+	write("careful.yaml", strings.NewReplacer("eu", "us").Replace(careful))
+	eventually(t, "the policy is mended, and is about another cluster", wantMode(s, policies.ModeEnforce))
+}
+
 // TestPoll finds what no event told.
 func TestPoll(t *testing.T) {
 	dir := t.TempDir()

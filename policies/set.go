@@ -180,13 +180,9 @@ func checkTogether(loaded []*policy, cat *catalog) Problems {
 	return out
 }
 
-// checkMerged checks one rule together with the weaker rules that it changes.
-func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Problems {
-	if r.ID == "" {
-		return nil
-	}
-	var base *rule
-	var ids []string
+// changed gives the weaker rules that r changes as one, nil if there are none,
+// and the ids of all that it might change.
+func changed(p *policy, r *rule, loaded []*policy) (base *rule, ids []string) {
 	for _, weaker := range append(append([]*policy(nil), builtinPolicies()...), loaded...) {
 		if weaker.level >= p.level {
 			continue
@@ -198,6 +194,15 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 			}
 		}
 	}
+	return base, ids
+}
+
+// checkMerged checks one rule together with the weaker rules that it changes.
+func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Problems {
+	if r.ID == "" {
+		return nil
+	}
+	base, ids := changed(p, r, loaded)
 	at := func(part string) Position { return p.at(fmt.Sprintf("rules[%d].%s", i, part)) }
 	var out Problems
 	if base == nil {

@@ -186,6 +186,31 @@ func (c *controllerConfig) retention() remediation.Retention {
 	return remediation.Retention{Keep: c.RemediationsKeep, TTL: c.RemediationsTTL.Duration}
 }
 
+// checkTimes holds each duration to the least that makes sense.
+func (c *controllerConfig) checkTimes() (errs []error) {
+	for _, t := range []struct {
+		flag  string
+		is    time.Duration
+		least time.Duration
+	}{
+		{"--creation-grace", c.CreationGrace.Duration, 0},
+		{"--verify-after", c.VerifyAfter.Duration, time.Second},
+		{"--poll-interval", c.PollInterval.Duration, time.Second},
+		{"--ready-within", c.ReadyWithin.Duration, time.Second},
+		{"--start-spread", c.StartSpread.Duration, 0},
+		{"--remediations-ttl", c.RemediationsTTL.Duration, 0},
+	} {
+		switch {
+		case t.is >= t.least:
+		case t.least == 0:
+			errs = append(errs, fmt.Errorf("%s %s: want a time of 0 or more", t.flag, t.is))
+		default:
+			errs = append(errs, fmt.Errorf("%s %s: want at least %s", t.flag, t.is, t.least))
+		}
+	}
+	return errs
+}
+
 // check finds what cannot work before anything is started.
 func (c *controllerConfig) check() error {
 	var errs []error
@@ -199,27 +224,10 @@ func (c *controllerConfig) check() error {
 	if c.Concurrency < 1 {
 		wrong("--concurrency %d: want at least 1", c.Concurrency)
 	}
-	if c.CreationGrace.Duration < 0 {
-		wrong("--creation-grace %s: want a time of 0 or more", c.CreationGrace.Duration)
-	}
-	if c.VerifyAfter.Duration < time.Second {
-		wrong("--verify-after %s: want at least 1s", c.VerifyAfter.Duration)
-	}
-	if c.PollInterval.Duration < time.Second {
-		wrong("--poll-interval %s: want at least 1s", c.PollInterval.Duration)
-	}
-	if c.ReadyWithin.Duration < time.Second {
-		wrong("--ready-within %s: want at least 1s", c.ReadyWithin.Duration)
-	}
-	if c.StartSpread.Duration < 0 {
-		wrong("--start-spread %s: want a time of 0 or more", c.StartSpread.Duration)
-	}
 	if c.RemediationsKeep < 0 {
 		wrong("--remediations-keep %d: want 0 or more", c.RemediationsKeep)
 	}
-	if c.RemediationsTTL.Duration < 0 {
-		wrong("--remediations-ttl %s: want a time of 0 or more", c.RemediationsTTL.Duration)
-	}
+	errs = append(errs, c.checkTimes()...)
 	if err := c.Notify.Validate(); err != nil {
 		wrong("notify: %w", err)
 	}

@@ -156,6 +156,11 @@ func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.R
 	if at := r.Spec.RetriedAt; at != nil && at.After(c.Now()) {
 		return c.retryNow(ctx, r)
 	}
+	return c.next(ctx, key, r)
+}
+
+// next is the step that a record's phase asks for.
+func (c *Controller) next(ctx context.Context, key types.NamespacedName, r *v1alpha1.Remediation) (ctrl.Result, error) {
 	switch r.Status.Phase {
 	case v1alpha1.PhaseRunning:
 		return c.run(ctx, r)

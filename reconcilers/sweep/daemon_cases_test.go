@@ -206,7 +206,7 @@ func (h *hesitant) Scope(ctx context.Context, o *providers.Owner) (providers.Sco
 // TestDaemonStartsOnce waits until it knows of all clusters where they live, so
 // that a scope is not read again for each that turns out to be in it.
 func TestDaemonStartsOnce(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		l.d.Providers[fake.Name] = &hesitant{Provider: l.cloud, cluster: "c2"}
 		l.cluster("prod", "c1", 1)
 		l.cluster("prod", "c2", 1)
@@ -219,7 +219,7 @@ func TestDaemonStartsOnce(t *testing.T) {
 // TestDaemonStops ends while a cloud hangs, at any moment.
 func TestDaemonStops(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, 12 * time.Second, time.Minute} {
-		daemon(t, "", func(t *testing.T, l *live) {
+		daemon(t, "", func(_ *testing.T, l *live) {
 			l.d.Providers[fake.Name] = &slowCloud{Provider: l.cloud, busy: map[providers.Scope]int{}}
 			l.cluster("prod", "c1", 1)
 			l.start()

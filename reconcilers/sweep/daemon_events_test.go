@@ -72,7 +72,7 @@ func TestDaemonEvent(t *testing.T) {
 // TestDaemonEventsOfOthers knows whom a resource is about that nobody wants, and
 // does nothing about what is nobody's.
 func TestDaemonEventsOfOthers(t *testing.T) {
-	daemon(t, "", func(t *testing.T, l *live) {
+	daemon(t, "", func(_ *testing.T, l *live) {
 		l.cluster("prod", "c1", 2)
 		l.cloud.Cover(providers.KindVolume, nil)
 		l.cloud.Cover(providers.KindSecurityGroup, nil)

@@ -105,7 +105,7 @@ func (d *daemon) ready() string {
 func (d *daemon) broken() error {
 	select {
 	case <-d.ended:
-		return fmt.Errorf("holdfast controller has ended: %v\n%s", d.err, d.log)
+		return fmt.Errorf("holdfast controller has ended: %w\n%s", d.err, d.log)
 	default:
 		return nil
 	}

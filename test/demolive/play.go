@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"os"
 	"os/exec"
@@ -177,6 +176,3 @@ func (p *play) checkCalls(calls map[string]int) {
 	p.say("By the clouds' logs holdfast controller made two changing calls: CreateTags and")
 	p.say("RevokeSecurityGroupIngress. The three machines were replaced by Cluster API.")
 }
-
-// within is a context for one look at a cloud.
-func (p *play) within() context.Context { return p.ctx }

@@ -129,7 +129,7 @@ func (o *oracle) applied(c *providers.Change) {
 	machine := c.Resource.Name[len("i-"):]
 	changes := false
 	for _, f := range c.Fields {
-		changes = changes || o.p.world.drifts(machine, f.Path)
+		changes = changes || o.p.drifts(machine, f.Path)
 	}
 	if c.Owner.Name != machine {
 		o.fault("a change of %s for %s", c.Resource, c.Owner.Name)
@@ -156,7 +156,7 @@ func (o *oracle) wrote(verb string, k key, before state) {
 			o.fault("%s of %s: from %d to %d replicas", verb, k.name.Name, from, to)
 		}
 		if to > from {
-			if r := (&v1alpha1.Remediation{}); o.p.world.get(o.record, r) && r.Spec.Machine != nil {
+			if r := (&v1alpha1.Remediation{}); o.p.get(o.record, r) && r.Spec.Machine != nil {
 				o.judge("grow for", r.Spec.Machine.Name, "", before)
 			} else {
 				o.fault("grown by no record")

@@ -110,7 +110,7 @@ func runSeed(seed int) result {
 	slices.Sort(names)
 	name := names[seed%len(names)]
 	strategy := strategies[seed/len(names)%len(strategies)]
-	r := rand.New(rand.NewPCG(uint64(seed), 7)) //nolint:gosec // a seed is the point
+	r := rand.New(rand.NewPCG(uint64(seed), 7))
 	w := newStaleWorld(r, strategy)
 	prof := profiles[name]
 	p := &process{world: w}

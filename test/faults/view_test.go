@@ -53,7 +53,7 @@ func (v *view) Get(_ context.Context, name client.ObjectKey, o client.Object, _ 
 	if v.rand.Float64() < v.fail {
 		return errReader
 	}
-	return v.store.get(v.states[v.at(k.kind)], k, o)
+	return v.get(v.states[v.at(k.kind)], k, o)
 }
 
 func (v *view) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {

@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -136,11 +137,16 @@ func reconcilers(mgr ctrl.Manager, secrets client.Client, clusters clustercache.
 	}
 }
 
+var planes atomic.Int32
+
 // cacheOptions are those of upstream's core program, but for Secrets: core
 // drops the data of all but kubeconfigs, and the bootstrap and control-plane
 // programs read certificates.
 func cacheOptions() cache.Options {
-	o := setup.ManagerCacheOptions(scheme(), agent, "", 10*time.Minute)
+	// Upstream gives a name away once in a process; a test may start a second
+	// plane.
+	name := fmt.Sprintf("%s-%d", agent, planes.Add(1))
+	o := setup.ManagerCacheOptions(scheme(), name, "", 10*time.Minute)
 	for kind, by := range o.ByObject {
 		if _, ok := kind.(*corev1.Secret); !ok {
 			continue

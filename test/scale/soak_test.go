@@ -107,7 +107,7 @@ func newSoak(t *testing.T) *soak {
 // still being verified is let alone: that somebody else is at it makes the daemon
 // wait, with growing pauses, for longer than this test goes on.
 func (s *soak) tamper() {
-	m, id := s.machine(rand.IntN(3), rand.IntN(5)) //nolint:gosec // any machine will do
+	m, id := s.machine(rand.IntN(3), rand.IntN(5))
 	for _, r := range s.records() {
 		if r.Spec.Machine != nil && r.Spec.Machine.Name == m.Name && r.Status.Phase != driftv1.PhaseSucceeded {
 			return
@@ -119,7 +119,7 @@ func (s *soak) tamper() {
 
 // storm repeats an event that says something a thousand times.
 func (s *soak) storm() {
-	_, id := s.machine(rand.IntN(3), rand.IntN(5)) //nolint:gosec // any machine will do
+	_, id := s.machine(rand.IntN(3), rand.IntN(5))
 	body := fmt.Sprintf(`{"version":"0","id":"storm","detail-type":"EC2 Instance State-change Notification","source":"aws.ec2","account":%q,"time":%q,"region":%q,"resources":[],"detail":{"instance-id":%q,"state":"running"}}`,
 		s.daemon.Account, time.Now().UTC().Format(time.RFC3339), s.region, id)
 	s.queues.Send(queueName, slices.Repeat([]string{body}, 1000)...)

@@ -219,7 +219,7 @@ func BenchmarkSteadyState(b *testing.B) {
 	}
 	var s *steady
 	for b.Loop() {
-		s = measureSteady(b, clusters, int32(machines/clusters)) //nolint:gosec // it is small
+		s = measureSteady(b, clusters, int32(machines/clusters))
 	}
 	s.check(b)
 	total := s.perThousand*float64(s.machines)/1000 + s.constant

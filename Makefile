@@ -30,6 +30,14 @@ demo-live: ## Watch drift being made, seen, repaired and replaced, on a real API
 test: ## Run all tests; installs and starts what they need
 	hack/test.sh
 
+.PHONY: e2e
+e2e: ## Run every acceptance test of the daemon, the long ones too (an hour)
+	hack/test.sh ./test/e2e -e2e.all
+
+.PHONY: faults
+faults: ## Kill the daemon after every write on every path (an hour)
+	hack/test.sh ./test/faults -faults.every
+
 .PHONY: bench
 bench: ## Measure speed and memory; prints ratios
 	hack/bench.sh

@@ -97,6 +97,7 @@ func (c *awsClock) skip(d time.Duration) {
 // condition, event and metric whatever the mode, and repaired, verified and
 // recorded in mode enforce alone.
 func TestAWSRowsAreSetBack(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ctx := t.Context()
 	g := management.Start(t)

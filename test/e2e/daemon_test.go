@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,16 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(management.Main(build{m})) }
+
+// all runs the long tests too: each wants a quiet machine and ten minutes.
+var all = flag.Bool("e2e.all", false, "run the long tests too")
+
+func long(t *testing.T) {
+	t.Helper()
+	if !*all {
+		t.Skip("runs with -e2e.all (make e2e)")
+	}
+}
 
 // build makes the program once, before the tests.
 type build struct{ m *testing.M }

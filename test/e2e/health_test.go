@@ -79,6 +79,7 @@ func watchUp(ctx context.Context, t *testing.T, g *management.Ground, size int, 
 // Two instances of a pool are terminated at once, and a third machine drifts so
 // that it is to be replaced as well: it has to wait for its pool.
 func TestPoolStaysHealthy(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ctx := t.Context()
 	g := management.Start(t)
@@ -112,6 +113,7 @@ func TestPoolStaysHealthy(t *testing.T) {
 // after the other. While a member is unhealthy for reasons of its own, nothing is
 // touched.
 func TestControlPlaneIsNeverDownByTwo(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ctx := t.Context()
 	g := management.Start(t)

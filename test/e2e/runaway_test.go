@@ -38,6 +38,7 @@ spec:
 // somebody who sets back what is repaired, and replacements that never come up.
 // Each is tried a few times, told, and left alone.
 func TestRunawaysAreLatched(t *testing.T) {
+	long(t)
 	t.Parallel()
 	ctx := t.Context()
 	g := management.Start(t)

@@ -94,10 +94,15 @@ func succeeded(ctx context.Context, t *testing.T, g *management.Ground, c *manag
 // function gives the least that there were.
 func watchPool(ctx context.Context, t *testing.T, c *management.Cluster, pool string) func() int {
 	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
+	stop := make(chan struct{}) // a look that has begun is not broken off
 	least, done := 1<<30, sync.WaitGroup{}
 	done.Go(func() {
-		for ctx.Err() == nil {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
 			n := 0
 			nodes := c.Nodes(ctx)
 			for _, m := range c.Workers(ctx, pool) {
@@ -111,7 +116,7 @@ func watchPool(ctx context.Context, t *testing.T, c *management.Cluster, pool st
 		}
 	})
 	return func() int {
-		cancel()
+		close(stop)
 		done.Wait()
 		return least
 	}

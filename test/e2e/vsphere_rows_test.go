@@ -39,6 +39,7 @@ const aloneControlPlane = "a control plane of one cannot be stopped: played by t
 // Each row of the catalog that can be set back on vSphere, as
 // [TestAWSRowsAreSetBack] has them.
 func TestVSphereRowsAreSetBack(t *testing.T) {
+	long(t)
 	ctx := t.Context()
 	g := management.Start(t)
 	c := g.VSphereCluster(ctx, management.VSphere{Workers: 2, Batch: 2, Edit: vspherecluster.Full})

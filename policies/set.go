@@ -197,6 +197,23 @@ func changed(p *policy, r *rule, loaded []*policy) (base *rule, ids []string) {
 	return base, ids
 }
 
+// incomplete names what a rule lacks that changes no other; ids are those that
+// it may have meant.
+func incomplete(r *rule, ids []string) (out Problems) {
+	for _, field := range []string{"target", "action"} {
+		if _, set := r.from[field]; set {
+			continue
+		}
+		hint := "add it"
+		if n := nearest(r.ID, ids); n != "" {
+			hint = fmt.Sprintf("add it, or did you mean to change the rule %q?", n)
+		}
+		out = append(out, Problem{Position: r.Position, Code: "IncompleteRule",
+			Message: fmt.Sprintf("rule %q has no %s, and no weaker policy has a rule of that id", r.ID, field), Hint: hint})
+	}
+	return out
+}
+
 // checkMerged checks one rule together with the weaker rules that it changes.
 func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Problems {
 	if r.ID == "" {
@@ -206,16 +223,7 @@ func checkMerged(p *policy, i int, r *rule, loaded []*policy, cat *catalog) Prob
 	at := func(part string) Position { return p.at(fmt.Sprintf("rules[%d].%s", i, part)) }
 	var out Problems
 	if base == nil {
-		for _, field := range []string{"target", "action"} {
-			if _, set := r.from[field]; !set {
-				hint := "add it"
-				if n := nearest(r.ID, ids); n != "" {
-					hint = fmt.Sprintf("add it, or did you mean to change the rule %q?", n)
-				}
-				out = append(out, Problem{Position: r.Position, Code: "IncompleteRule",
-					Message: fmt.Sprintf("rule %q has no %s, and no weaker policy has a rule of that id", r.ID, field), Hint: hint})
-			}
-		}
+		out = incomplete(r, ids)
 	}
 	m := merge(base, r)
 	out = append(out, warnMerged(p, i, r, m, cat)...)

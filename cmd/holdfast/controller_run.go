@@ -59,7 +59,7 @@ type controller struct {
 
 // newController wires everything and starts nothing.
 //
-//nolint:cyclop // one step after the other, each of which may fail
+//nolint:cyclop,funlen // one step after the other, each of which may fail
 func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger) (*controller, error) {
 	// A bad file at the start has no good version before it.
 	if _, problems := policies.Load(policyOptions(), c.Policy...); problems.Err() != nil {

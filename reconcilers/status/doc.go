@@ -18,7 +18,7 @@
 //     again on a conflict: that is how Cluster API's own patch helper, which CAPA
 //     uses, sets single conditions, and it keeps those that it did not set.
 //
-// See docs/adr/0012-conditions-in-three-places.md.
+// See docs/adr/0010-conditions-in-three-places.md.
 //
 // # When nothing is written
 //

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -95,19 +97,44 @@ func (d *Daemon) publish(ctx context.Context) {
 			}
 			continue
 		}
-		for _, sink := range d.Sinks {
-			if ctx.Err() != nil {
-				break
-			}
-			err := sink.Consume(ctx, next.outcome)
-			if err == nil || ctx.Err() != nil {
-				continue
-			}
-			logr.FromContextOrDiscard(ctx).Error(errors.New(providers.Redact(oneLine(err.Error()))), "Sink failed, the next outcome brings the state again", "sink", fmt.Sprintf("%T", sink))
-			if d.Meter != nil {
-				d.Meter.SinkFailed(sink, err)
-			}
+		d.hand(ctx, next.outcome)
+		if gone := d.goneSince(next.outcome); len(gone) > 0 {
+			d.hand(ctx, &Outcome{At: next.outcome.At, Cause: CauseOwnerChanged, Inventory: &inventory.Inventory{},
+				Result: &Result{}, Gone: gone, Policies: next.outcome.Policies})
 		}
 		close(next.done)
 	}
+}
+
+// hand gives an outcome to each sink.
+func (d *Daemon) hand(ctx context.Context, o *Outcome) {
+	for _, sink := range d.Sinks {
+		if ctx.Err() != nil {
+			return
+		}
+		err := sink.Consume(ctx, o)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		logr.FromContextOrDiscard(ctx).Error(errors.New(providers.Redact(oneLine(err.Error()))), "Sink failed, the next outcome brings the state again", "sink", fmt.Sprintf("%T", sink))
+		if d.Meter != nil {
+			d.Meter.SinkFailed(sink, err)
+		}
+	}
+}
+
+// goneSince gives those of an outcome's clusters that went while it was being
+// made: their end was told before, and the outcome has brought them back (C68).
+func (d *Daemon) goneSince(o *Outcome) (out []detector.ClusterRef) {
+	if o.Inventory == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range o.Inventory.Clusters {
+		if d.clusters[refOf(c)] == nil {
+			out = append(out, refOf(c))
+		}
+	}
+	return out
 }

@@ -161,7 +161,11 @@ func crashes(ctx context.Context, t *testing.T, g *management.Ground, c *managem
 	forget(ctx, t, g)
 	d := run(t, g, f, p.policy, "--leader-elect=false")
 	killed := map[string]bool{}
-	for n := 1; ; n++ {
+	first := 1
+	if p.cloud != "" {
+		first = 0 // after the write to the cloud, wherever it comes among the others
+	}
+	for n := first; ; n++ {
 		c.WaitReady(ctx)
 		forget(ctx, t, g)
 		f.taken()
@@ -169,6 +173,9 @@ func crashes(ctx context.Context, t *testing.T, g *management.Ground, c *managem
 		before := c.Workers(ctx, "general")
 		m := before[0]
 		on, last := killer(d, n, most)
+		if n == 0 {
+			on, last = killer(d, 1, func(w write) bool { return w.cloud })
+		}
 		f.watch(on, nil)
 		p.drift(ctx, t, g, c, m)
 		sweepNow(ctx, t, g, c)

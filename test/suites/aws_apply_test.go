@@ -30,6 +30,9 @@ var awsRefusedApply = map[string]string{
 	"route table deleted":                  providers.ReasonMoved,
 	"egress-only internet gateway deleted": providers.ReasonMoved,
 	"profile declared by a full ARN":       providers.ReasonRefused, // of another partition
+
+	// Whose it is only a person can tell.
+	"rule from the world in the load balancer controller's name": providers.ReasonForeign,
 }
 
 // TestAWSApply plays every tamper of the tables on ec2sim, those of objects

@@ -97,12 +97,18 @@ func (d *Daemon) publish(ctx context.Context) {
 			}
 			continue
 		}
-		d.hand(ctx, next.outcome)
-		if gone := d.goneSince(next.outcome); len(gone) > 0 {
-			d.hand(ctx, &Outcome{At: next.outcome.At, Cause: CauseOwnerChanged, Inventory: &inventory.Inventory{},
-				Result: &Result{}, Gone: gone, Policies: next.outcome.Policies})
-		}
+		d.handWhole(ctx, next.outcome)
 		close(next.done)
+	}
+}
+
+// handWhole gives an outcome to the sinks, and after it the end of those of its
+// clusters that went meanwhile.
+func (d *Daemon) handWhole(ctx context.Context, o *Outcome) {
+	d.hand(ctx, o)
+	if gone := d.goneSince(o); len(gone) > 0 {
+		d.hand(ctx, &Outcome{At: o.At, Cause: CauseOwnerChanged, Inventory: &inventory.Inventory{},
+			Result: &Result{}, Gone: gone, Policies: o.Policies})
 	}
 }
 

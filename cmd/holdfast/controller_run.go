@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// gracefulStop leaves a second of the ten that are promised for what comes
-	// after the manager.
+	// gracefulStop leaves two of the ten seconds that are promised for what comes
+	// after the manager: the last events, and the clouds' sessions.
 	gracefulStop = 8 * time.Second
 	// keepIdentities is for how long an identity object or Secret is not read
 	// again: all machines of a sweep ask for the same few.
@@ -53,6 +53,7 @@ type controller struct {
 	readiness *readiness
 	clouds    map[string]providers.Provider
 	notifier  *notify.Notifier
+	events    *recorder
 
 	policyMetrics metrics.Policies
 }
@@ -82,12 +83,15 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.makeClouds(c); err != nil {
 		return nil, err
 	}
+	if d.events, err = newRecorder(d.manager.GetConfig(), d.manager.GetHTTPClient(), d.kinds.Scheme(), log); err != nil {
+		return nil, err
+	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 	live := &inventory.Live{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(), Namespaces: c.namespaces()}
-	d.readiness = &readiness{elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
+	d.readiness = &readiness{log: log.WithName("readiness"), elected: d.manager.Elected(), cache: d.manager.GetCache(), load: live.Load}
 	if d.notifier, err = notify.New(c.Notify, d.manager.GetAPIReader(), nil); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	}
 	conditions := status.New(status.Options{
 		Reader: d.manager.GetAPIReader(), Client: d.client,
-		OpenAPI: openAPI.OpenAPIV3(), Events: d.manager.GetEventRecorder(v1alpha1.FieldManager),
+		OpenAPI: openAPI.OpenAPIV3(), Events: d.events,
 	})
 	triggers, err := sweep.NewTriggers(d.manager.GetConfig(), d.kinds, d.manager.GetRESTMapper(), c.namespaces()...)
 	if err != nil {
@@ -172,7 +176,7 @@ func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy
 	o.Objects = d.manager.GetCache()
 	source := policy.New(o)
 	writer := &policy.Writer{Source: source, Client: d.client, Reader: d.manager.GetAPIReader(),
-		Events: d.manager.GetEventRecorder(v1alpha1.FieldManager), Now: time.Now}
+		Events: d.events, Now: time.Now}
 	return source, writer, errors.Join(d.manager.Add(source), d.manager.Add(writer))
 }
 
@@ -272,8 +276,11 @@ func (d *controller) measure(ctx context.Context) (*metrics.Sink, error) {
 	return sink, nil
 }
 
-// close ends the sessions of the clouds.
+// close writes the last events, and ends the sessions of the clouds.
 func (d *controller) close() {
+	if d.events != nil {
+		d.events.close()
+	}
 	for _, p := range d.clouds {
 		if c, ok := p.(io.Closer); ok {
 			_ = c.Close() // a session that stays open ends by itself

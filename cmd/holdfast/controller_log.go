@@ -44,7 +44,7 @@ func newLogger(c *controllerConfig, w io.Writer) logr.Logger {
 	if c.LogFormat == "text" {
 		encoder = crzap.ConsoleEncoder
 	}
-	return crzap.New(crzap.WriteTo(redacting{w}), crzap.RawZapOpts(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return quietEnd{c} })), crzap.Level(logLevels[i].level), crzap.StacktraceLevel(zapcore.DPanicLevel),
+	return crzap.New(crzap.WriteTo(redacting{w}), crzap.RawZapOpts(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return quiet{c} })), crzap.Level(logLevels[i].level), crzap.StacktraceLevel(zapcore.DPanicLevel),
 		encoder(func(e *zapcore.EncoderConfig) {
 			e.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 			// Numbers below info are logr's verbosity, which says no more.
@@ -72,19 +72,27 @@ func (r redacting) Write(line []byte) (int, error) {
 // leader stops because it was told to.
 const lostAtTheEnd = "error received after stop sequence was engaged"
 
-// quietEnd leaves that out: nobody should be woken for a clean stop.
-type quietEnd struct{ zapcore.Core }
+// probeFailed is what controller-runtime logs of every probe that fails, without
+// the reason: [readiness] says it once, and with the reason.
+const probeFailed = "healthz check failed"
 
-func (q quietEnd) With(fields []zapcore.Field) zapcore.Core { return quietEnd{q.Core.With(fields)} }
+// quiet leaves both out: nobody should be woken for a clean stop, or look for
+// the line that matters among probes.
+type quiet struct{ zapcore.Core }
 
-func (q quietEnd) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (q quiet) With(fields []zapcore.Field) zapcore.Core { return quiet{q.Core.With(fields)} }
+
+func (q quiet) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if q.Enabled(e.Level) {
 		return to.AddCore(e, q)
 	}
 	return to
 }
 
-func (q quietEnd) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (q quiet) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if e.Level == zapcore.InfoLevel && e.Message == probeFailed {
+		return nil
+	}
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && e.Message == lostAtTheEnd && err.Error() == "leader election lost" {
 			return nil

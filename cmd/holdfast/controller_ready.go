@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/holdfast-io/holdfast/inventory"
@@ -15,8 +17,8 @@ import (
 )
 
 // readiness tells when this process does its work: the policies are loaded, the
-// caches are filled, and
-// on the leader a cloud has answered under an identity that it accepts. It is a
+// caches are filled, and on the leader a cloud has answered under an identity
+// that it accepts. It is a
 // [sweep.Sink], because nothing shows that better than a read that came to
 // something.
 type readiness struct {
@@ -24,6 +26,10 @@ type readiness struct {
 	elected  <-chan struct{}
 	cache    cache.Cache
 	load     func(context.Context, inventory.Selection) (*inventory.Inventory, error)
+
+	log  logr.Logger
+	mu   sync.Mutex
+	told string // what was logged last
 
 	answered atomic.Bool
 }
@@ -76,10 +82,31 @@ func (r *readiness) check(ctx context.Context) error {
 	return errors.New("no cloud has answered yet: see the log, and the condition DriftDetected of the Clusters")
 }
 
+// tell logs what a probe came to where that is another thing than before: the
+// kubelet asks every few seconds, and shows nobody the answer.
+func (r *readiness) tell(err error) {
+	now := "ready"
+	if err != nil {
+		now = err.Error()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case now == r.told:
+	case err != nil:
+		r.log.Info("Not ready", "reason", now)
+	default:
+		r.log.Info("Ready")
+	}
+	r.told = now
+}
+
 // ready is the check of /readyz.
 func (d *controller) ready(r *http.Request) error {
 	if d.readiness == nil {
 		return errors.New("still being set up")
 	}
-	return d.readiness.check(r.Context())
+	err := d.readiness.check(r.Context())
+	d.readiness.tell(err)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,27 +119,27 @@ func (s *Sink) do(ctx context.Context, j *job, at time.Time) error {
 	}
 	for i := range done.changed {
 		if c := &done.changed[i]; c.kind == typeDriftDetected {
-			s.tell(j, c, done.before[c.kind])
+			s.tell(ctx, j, c, done.before[c.kind])
 		}
 	}
 	return nil
 }
 
 // tell sends the event of a change, if it is one that a person wants to know.
-func (s *Sink) tell(j *job, now, before *condition) {
+func (s *Sink) tell(ctx context.Context, j *job, now, before *condition) {
 	was := metav1.ConditionStatus("")
 	if before != nil {
 		was = before.status
 	}
 	switch {
 	case now.status == metav1.ConditionTrue && (was != metav1.ConditionTrue || j.redrifted):
-		s.event(j, corev1.EventTypeWarning, EventDriftDetected, noteOn(now.message, j.by))
+		s.event(ctx, j, corev1.EventTypeWarning, EventDriftDetected, noteOn(now.message, j.by))
 	case now.status == metav1.ConditionUnknown && (was != metav1.ConditionUnknown || before.reason != now.reason):
-		s.event(j, corev1.EventTypeWarning, EventDriftUnknown, now.message)
+		s.event(ctx, j, corev1.EventTypeWarning, EventDriftUnknown, now.message)
 	case now.status == metav1.ConditionFalse && was == metav1.ConditionTrue:
-		s.event(j, corev1.EventTypeNormal, EventDriftResolved, "Everything that was compared is as declared")
+		s.event(ctx, j, corev1.EventTypeNormal, EventDriftResolved, "Everything that was compared is as declared")
 	case now.status == metav1.ConditionFalse && was == metav1.ConditionUnknown:
-		s.event(j, corev1.EventTypeNormal, EventDriftResolved, "Compared again, and everything that was compared is as declared")
+		s.event(ctx, j, corev1.EventTypeNormal, EventDriftResolved, "Compared again, and everything that was compared is as declared")
 	}
 }
 
@@ -152,10 +153,14 @@ func noteOn(message, by string) string {
 	return bounded(message, max(maxNote-len(by), 0)-len("…")) + by
 }
 
-func (s *Sink) event(j *job, kind, reason, message string) {
+// event says something about the object of a job, on the object and in the log.
+func (s *Sink) event(ctx context.Context, j *job, kind, reason, message string) {
 	var about runtime.Object
 	if j.about != nil {
 		about = j.about
 	}
-	s.events.Eventf(j.object, about, kind, reason, eventAction, "%s", bounded(message, maxNote))
+	message = bounded(message, maxNote)
+	logr.FromContextOrDiscard(ctx).Info("Condition changed", "condition", typeDriftDetected, "reason", reason,
+		"kind", j.object.GetObjectKind().GroupVersionKind().Kind, "object", client.ObjectKeyFromObject(j.object).String(), "note", message)
+	s.events.Eventf(j.object, about, kind, reason, eventAction, "%s", message)
 }

@@ -139,7 +139,7 @@ func (d *Daemon) runSweep(ctx context.Context, s *site, why string) {
 	d.mu.Lock()
 	d.sweeps--
 	d.mu.Unlock()
-	d.afterSweep(ctx, s, err)
+	d.afterSweep(ctx, s, why, err)
 	told.wait(ctx) // no two snapshots of a scope wait to be consumed
 	d.idle(s)
 }
@@ -164,7 +164,7 @@ func (d *Daemon) idle(s *site) {
 }
 
 // afterSweep takes down how a sweep ended, and when the next is.
-func (d *Daemon) afterSweep(ctx context.Context, s *site, err error) {
+func (d *Daemon) afterSweep(ctx context.Context, s *site, why string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -176,8 +176,10 @@ func (d *Daemon) afterSweep(ctx context.Context, s *site, err error) {
 	for _, ref := range refs {
 		d.clusters[ref].located = true
 	}
+	log := logr.FromContextOrDiscard(ctx)
 	if err == nil && s.status.partial == "" {
 		s.failures, s.notBefore, s.status.err = 0, time.Time{}, ""
+		log.Info("Swept", "scope", s.key.scope.String(), "cause", why, "clusters", len(refs), "took", s.status.took.String())
 		return
 	}
 	s.failures++
@@ -185,7 +187,6 @@ func (d *Daemon) afterSweep(ctx context.Context, s *site, err error) {
 	s.notBefore = now.Add(wait)
 	s.ask(s.notBefore, CauseRetry)
 	s.status.err = s.status.partial
-	log := logr.FromContextOrDiscard(ctx)
 	if err == nil {
 		log.Info("Sweep was not complete", "scope", s.key.scope.String(), "reason", s.status.partial, "retryAfter", wait.String())
 		return
@@ -215,6 +216,8 @@ func (d *Daemon) runTargets(ctx context.Context, s *site, targets []*target) {
 		logr.FromContextOrDiscard(ctx).Info("Targeted read failed", "scope", s.key.scope.String(), "owners", len(targets), "reason", providers.Redact(oneLine(err.Error())))
 	}
 	told.wait(ctx)
+	logr.FromContextOrDiscard(ctx).V(1).Info("Read again", "scope", s.key.scope.String(), "owners", len(targets),
+		"took", now.Sub(begun).String(), "told", d.Clock.Since(now).String())
 	d.idle(s)
 }
 

@@ -65,7 +65,7 @@ func (d *Daemon) sweepNow(ctx context.Context, s *site, cause string) (*delivery
 	s.status.begun = d.Clock.Now()
 	d.mu.Unlock()
 	told, err := d.sweep(ctx, s, cause)
-	d.afterSweep(ctx, s, err)
+	d.afterSweep(ctx, s, cause, err)
 	return told, err
 }
 

@@ -42,7 +42,7 @@ func genMachine(n int) (providers.Resource, *providers.Resource) {
 	put("/scheduledEvents", providers.Set())
 
 	h := have(id, closed("/tags", "/iamInstanceProfile"), tagged("c1"))
-	for path, f := range w.Fields {
+	for path, f := range w.Fields.All() {
 		h.Set(path, providers.Field{Value: copied(f.Value)})
 	}
 	for i := range 8 {

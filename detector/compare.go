@@ -120,7 +120,7 @@ func unwanted(owner *providers.Owner, w, have *providers.Resource, snap *provide
 	}
 	v := single(owner, snap, w, have, Unexpected, "wanted absent, and exists")
 	f := &v.findings[0]
-	f.Diffs = []Diff{{Path: statePath, Have: stateOf(have), Type: Added, Mutability: w.Fields[statePath].Mutability}}
+	f.Diffs = []Diff{{Path: statePath, Have: stateOf(have), Type: Added, Mutability: w.Fields.Get(statePath).Mutability}}
 	f.Fingerprint = Fingerprint(f)
 	return decided(v, w)
 }
@@ -136,7 +136,7 @@ func missing(owner *providers.Owner, w, have *providers.Resource, snap *provider
 	if owner.Machine != nil {
 		d.Mutability = providers.Immutable // a machine is replaced, not made again in place
 	}
-	if state, ok := w.Fields[statePath]; ok {
+	if state, ok := w.Fields.Lookup(statePath); ok {
 		d.Want = state.Value
 	}
 	if have != nil {
@@ -146,6 +146,9 @@ func missing(owner *providers.Owner, w, have *providers.Resource, snap *provider
 	f.Fingerprint = Fingerprint(f)
 	return decided(v, w)
 }
+
+// absent stands for a field that is not there.
+var absent providers.Field
 
 // compareFields compares what exists, field by field. A field that is absent
 // from a resource within its creation grace is not checked: clouds show new
@@ -157,14 +160,22 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 		gaps  gaps
 		parts = hasUnreadParts(snap, w.ID.Kind)
 	)
-	for path, want := range w.Fields {
+	rest := have.Fields // what comes after in the order of paths
+	for i := range w.Fields {
+		path, want := w.Fields[i].Path, &w.Fields[i].Field
 		if parts {
 			if err, _ := snap.Covered(w.ID.Kind, path); err != nil {
 				gaps.add(path, "could not be read: "+oneLine(err.Error()))
 				continue
 			}
 		}
-		seen, ok := have.Fields[path]
+		for len(rest) > 0 && rest[0].Path < path {
+			rest = rest[1:]
+		}
+		seen, ok := &absent, len(rest) > 0 && rest[0].Path == path
+		if ok {
+			seen = &rest[0].Field
+		}
 		if !ok && !have.Closes(path) {
 			gaps.add(path, "not reported for this resource")
 			continue
@@ -174,7 +185,7 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 			continue
 		}
 		v.checked++
-		out.compareField(path, &want, &seen)
+		out.compareField(path, want, seen)
 	}
 	v.notChecked = len(gaps)
 	if len(w.Fields) == 0 {

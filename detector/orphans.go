@@ -196,7 +196,7 @@ func clusterObject(o *providers.Owner) providers.OwnerRef {
 }
 
 func stateOf(have *providers.Resource) providers.Value {
-	if state, ok := have.Fields[statePath]; ok && !state.Value.IsAbsent() {
+	if state, ok := have.Fields.Lookup(statePath); ok && !state.Value.IsAbsent() {
 		return state.Value
 	}
 	return providers.String("present")

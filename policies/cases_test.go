@@ -37,7 +37,7 @@ func split(in *Input, i int) []string {
 func state(have, reason string) func(*detector.Finding) {
 	return func(f *detector.Finding) {
 		f.Diffs = []detector.Diff{{Path: "/state", Want: providers.String("running"), Have: providers.String(have), Type: detector.Changed, Mutability: providers.InPlace}}
-		f.Have = &providers.Resource{Fields: map[string]providers.Field{"/state": {Value: providers.String(have)}, "/stateReason": {Value: providers.String(reason)}}}
+		f.Have = &providers.Resource{Fields: providers.FieldsOf(map[string]providers.Field{"/state": {Value: providers.String(have)}, "/stateReason": {Value: providers.String(reason)}})}
 	}
 }
 

@@ -166,7 +166,7 @@ func TestDefaults(t *testing.T) {
 					f.Diffs = []detector.Diff{tc.diff}
 				}
 				if tc.reason != "" {
-					f.Have.Fields["/stateReason"] = providers.Field{Value: providers.String(tc.reason)}
+					f.Have.Fields.Set("/stateReason", providers.Field{Value: providers.String(tc.reason)})
 				}
 			})
 			ds := Decide(makeInput(t, withFindings(f), func(in *Input) { in.Policies = nil }, seenLong))

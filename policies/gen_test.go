@@ -94,7 +94,7 @@ func instanceFinding(owner providers.OwnerRef, mods ...func(*detector.Finding)) 
 	f := detector.Finding{
 		Cluster: testCluster, Owner: owner, Pool: "MachineDeployment/a", Zone: "z1", Status: detector.Drifted, SeenAt: testNow.Add(-time.Minute),
 		Resource: detector.ResourceRef{Provider: "aws", Kind: "Instance", ID: "i-" + owner.Name, Name: owner.Name},
-		Have:     &providers.Resource{Fields: map[string]providers.Field{"/state": {Value: providers.String("running")}}},
+		Have:     &providers.Resource{Fields: providers.FieldsOf(map[string]providers.Field{"/state": {Value: providers.String("running")}})},
 	}
 	for _, m := range mods {
 		m(&f)

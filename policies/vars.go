@@ -106,7 +106,7 @@ func nested(r *providers.Resource) map[string]any {
 	if r == nil {
 		return out
 	}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		segments := providers.Segments(path)
 		if len(segments) == 0 {
 			continue

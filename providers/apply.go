@@ -78,7 +78,7 @@ func (c *Change) refusedField(f *FieldChange) error {
 	if !f.Element || !f.Want.IsAbsent() {
 		return nil
 	}
-	have := c.Have.Fields[f.Path]
+	have := c.Have.Fields.Get(f.Path)
 	if owner, foreign := have.Foreign[f.Have.Text()]; foreign {
 		return refuse(ReasonForeign, "%q in %s of %s belongs to %s", f.Have.Text(), f.Path, c.Resource, owner)
 	}

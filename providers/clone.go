@@ -16,11 +16,11 @@ func (r *Resource) Clone() *Resource {
 	c.Closed = slices.Clone(r.Closed)
 	c.Warnings = slices.Clone(r.Warnings)
 	c.ClusterTags = slices.Clone(r.ClusterTags)
-	c.Fields = maps.Clone(r.Fields)
-	for path, f := range c.Fields {
+	c.Fields = r.Fields.Clone()
+	for path, f := range c.Fields.All() {
 		if f.Foreign != nil || f.Claimed != nil {
 			f.Foreign, f.Claimed = maps.Clone(f.Foreign), maps.Clone(f.Claimed)
-			c.Fields[path] = f
+			c.Fields.Set(path, f)
 		}
 	}
 	return &c

@@ -96,10 +96,10 @@ type Resource struct {
 	Owner OwnerRef
 	// Needs are resources that are made before and deleted after this one.
 	Needs []ID
-	// Fields by JSON pointer in the words of the spec. For a wanted resource
-	// an absent path is no opinion. For a seen one it is absent in the cloud
-	// if Closed covers it, and not modelled otherwise.
-	Fields map[string]Field
+	// Fields by JSON pointer. For a wanted resource an absent path is no
+	// opinion. For a seen one it is absent in the cloud if Closed covers it,
+	// and not modelled otherwise.
+	Fields Fields
 	// Closed, for seen resources, are path prefixes that were read in full:
 	// "/tags" says that a tag which is not in Fields does not exist.
 	Closed []string
@@ -137,13 +137,8 @@ type Resource struct {
 	ClusterTags []string
 }
 
-// Set stores a field, making the map when needed.
-func (r *Resource) Set(path string, f Field) {
-	if r.Fields == nil {
-		r.Fields = make(map[string]Field, 24)
-	}
-	r.Fields[path] = f
-}
+// Set stores a field.
+func (r *Resource) Set(path string, f Field) { r.Fields.Set(path, f) }
 
 // Closes reports whether the resource was read in full at the path, so that a
 // path which is not in Fields is absent.

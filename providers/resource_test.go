@@ -63,8 +63,8 @@ func TestCloneSharesNothing(t *testing.T) {
 	id := providers.ID{Kind: "Instance", Name: "i-1"}
 	r := c.Resources[id]
 	r.Set("/new", providers.Field{})
-	r.Fields["/ingress"].Foreign["b"] = "x"
-	r.Fields["/ingress"].Claimed["a"] = "x"
+	r.Fields.Get("/ingress").Foreign["b"] = "x"
+	r.Fields.Get("/ingress").Claimed["a"] = "x"
 	r.Closed[0], r.Warnings[0], r.ClusterTags[0], r.Needs[0].Name = "x", "x", "x", "x"
 	c.Serves[0] = "x"
 	c.Coverage["new"] = nil

@@ -113,7 +113,7 @@ func encodeResource(id ID, r *Resource) resourceJSON {
 	if len(r.Fields) > 0 {
 		out.Fields = make(map[string]fieldJSON, len(r.Fields))
 	}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		out.Fields[path] = fieldJSON{Value: f.Value, Sensitive: f.Sensitive, Foreign: f.Foreign, Claimed: f.Claimed}
 	}
 	return out

@@ -67,14 +67,14 @@ func complete(r *v1alpha1.Remediation, read Read, change *providers.Change) {
 	}
 	want := &read.Wanted[i]
 	for _, p := range r.Spec.Plan {
-		f, wanted := want.Fields[p.Path]
+		f, wanted := want.Fields.Lookup(p.Path)
 		there := slices.ContainsFunc(change.Fields, func(c providers.FieldChange) bool { return c.Path == p.Path })
 		if !wanted || there || p.Element || f.Mutability != providers.InPlaceDisruptive {
 			continue
 		}
 		change.Resource, change.Want, change.Have = id, want, have
 		change.Fields = append(change.Fields, providers.FieldChange{
-			Path: p.Path, Want: f.Value, Have: have.Fields[p.Path].Value, Mutability: f.Mutability})
+			Path: p.Path, Want: f.Value, Have: have.Fields.Get(p.Path).Value, Mutability: f.Mutability})
 	}
 	slices.SortStableFunc(change.Fields, func(a, b providers.FieldChange) int { return strings.Compare(a.Path, b.Path) })
 }

@@ -120,12 +120,12 @@ func hides(r *v1alpha1.Remediation, f *detector.Finding) bool {
 	}
 	return slices.ContainsFunc(r.Spec.Plan, func(c v1alpha1.PlannedChange) bool {
 		path := c.Path
-		for raw := range f.Want.Fields { // the plan's may have been made fit to be shown
+		for raw := range f.Want.Fields.All() { // the plan's may have been made fit to be shown
 			if Line(raw, maxValue) == c.Path {
 				path = raw
 			}
 		}
-		_, seen := f.Have.Fields[path]
+		_, seen := f.Have.Fields.Lookup(path)
 		return !seen && !f.Have.Closes(path) && path != statePath
 	})
 }

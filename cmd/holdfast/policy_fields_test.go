@@ -45,7 +45,7 @@ func TestObservedFieldsAreKnownToExpressions(t *testing.T) {
 			rules := map[string]bool{}
 			for _, s := range snapshots {
 				for id, r := range s.Resources {
-					for path := range r.Fields {
+					for path := range r.Fields.All() {
 						when := "have"
 						for _, segment := range providers.Segments(path) {
 							when += "[" + strconv.Quote(segment) + "]"

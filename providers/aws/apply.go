@@ -162,7 +162,7 @@ func jobsOf(c *providers.Change) ([]job, error) {
 // agrees refuses a field that goes another way than the wanted resource: a
 // mistake of the caller's must not become one in the cloud.
 func agrees(c *providers.Change, f *providers.FieldChange) error {
-	want, wanted := c.Want.Fields[f.Path]
+	want, wanted := c.Want.Fields.Lookup(f.Path)
 	ok := wanted
 	switch {
 	case !wanted:
@@ -251,7 +251,7 @@ func (w *writing) read(ctx context.Context) (*providers.Resource, error) {
 // due gives the fields that are not as wanted yet.
 func (w *writing) due(fields []providers.FieldChange) (out []providers.FieldChange) {
 	for _, f := range fields {
-		have := w.live.Fields[f.Path].Value
+		have := w.live.Fields.Get(f.Path).Value
 		switch {
 		case f.Element && f.Want.IsAbsent():
 			if have.Has(f.Have.Text()) {

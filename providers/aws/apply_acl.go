@@ -127,7 +127,7 @@ func (w *writing) aclEntries(ctx context.Context, fields []providers.FieldChange
 // numberTaken reports whether the live ACL has an entry of the number.
 func (w *writing) numberTaken(path string, number int32) bool {
 	prefix := strconv.Itoa(int(number)) + " "
-	for _, words := range w.live.Fields[path].Value.Elements() {
+	for _, words := range w.live.Fields.Get(path).Value.Elements() {
 		if strings.HasPrefix(words, prefix) {
 			return true
 		}

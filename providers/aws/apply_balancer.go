@@ -25,7 +25,7 @@ func (w *writing) balancerSubnets(ctx context.Context, fields []providers.FieldC
 	name := w.live.Name
 	if !w.isClassic() {
 		_, err := w.elbv2.SetSubnets(ctx, &elbv2.SetSubnetsInput{
-			LoadBalancerArn: &w.Resource.Name, Subnets: edited(w.live.Fields[pathSubnets].Value.Elements(), due),
+			LoadBalancerArn: &w.Resource.Name, Subnets: edited(w.live.Fields.Get(pathSubnets).Value.Elements(), due),
 		})
 		return w.called(err, "set the subnets of load balancer %s", name)
 	}
@@ -52,7 +52,7 @@ func (w *writing) balancerGroups(ctx context.Context, fields []providers.FieldCh
 	if len(due) == 0 {
 		return nil
 	}
-	groups := edited(w.live.Fields[pathSecurityGroups].Value.Elements(), due)
+	groups := edited(w.live.Fields.Get(pathSecurityGroups).Value.Elements(), due)
 	var err error
 	if w.isClassic() {
 		_, err = w.elb.ApplySecurityGroupsToLoadBalancer(ctx, &elb.ApplySecurityGroupsToLoadBalancerInput{LoadBalancerName: &w.live.Name, SecurityGroups: groups})
@@ -128,7 +128,7 @@ func (w *writing) classicHealthCheck(ctx context.Context, fields []providers.Fie
 		if at := slices.IndexFunc(due, func(f providers.FieldChange) bool { return f.Path == path }); at >= 0 {
 			return due[at].Want
 		}
-		return w.live.Fields[path].Value
+		return w.live.Fields.Get(path).Value
 	}
 	number := func(name string) *int32 {
 		n, _ := value(name).Number()
@@ -180,7 +180,7 @@ func (w *writing) healthCheck(ctx context.Context, group *elbv2types.TargetGroup
 			in.HealthCheckProtocol = elbv2types.ProtocolEnum(f.Want.Text())
 			// A check by HTTP needs a path, and one by TCP has none.
 			path := strings.TrimSuffix(f.Path, "protocol") + "path"
-			if want := w.Want.Fields[path].Value; !want.IsAbsent() {
+			if want := w.Want.Fields.Get(path).Value; !want.IsAbsent() {
 				in.HealthCheckPath = ptr(want.Text())
 			}
 		case "port":

@@ -68,7 +68,7 @@ func (w *writing) groupRules(ctx context.Context, fields []providers.FieldChange
 		}
 	}
 	for _, f := range remove {
-		if owner, foreign := w.live.Fields[f.Path].Foreign[f.Have.Text()]; foreign {
+		if owner, foreign := w.live.Fields.Get(f.Path).Foreign[f.Have.Text()]; foreign {
 			return &providers.ApplyError{Reason: providers.ReasonForeign, Err: fmt.Errorf("rule %q of %s belongs to %s", f.Have.Text(), w.Resource, owner)}
 		}
 		for _, p := range w.permissionsOf(f.Path, f.Have.Text()) {

@@ -144,7 +144,7 @@ func (w *writing) liveListeners(ctx context.Context, groups []elbv2types.TargetG
 			one := w.resource(providers.KindLoadBalancer, nil, 1)
 			w.listeners(one, page.Listeners[i:i+1], names)
 			out = append(out, liveListener{
-				arn: deref(page.Listeners[i].ListenerArn), port: deref(page.Listeners[i].Port), words: one.Fields[pathListeners].Value.Elements(),
+				arn: deref(page.Listeners[i].ListenerArn), port: deref(page.Listeners[i].Port), words: one.Fields.Get(pathListeners).Value.Elements(),
 			})
 		}
 		return page.NextMarker, nil
@@ -177,9 +177,9 @@ func (w *writing) setListener(ctx context.Context, words string, live []liveList
 		return live[at].arn, w.called(err, "change the listener on port %d of load balancer %s", l.port, w.live.Name)
 	}
 	var tags []elbv2types.Tag
-	for _, path := range sorted(w.Want.Fields) {
+	for path, f := range w.Want.Fields.All() {
 		if within(path, "/tags") {
-			tags = append(tags, elbv2types.Tag{Key: ptr(lastSegment(path)), Value: ptr(w.Want.Fields[path].Value.Text())})
+			tags = append(tags, elbv2types.Tag{Key: ptr(lastSegment(path)), Value: ptr(f.Value.Text())})
 		}
 	}
 	_, err = w.elbv2.CreateListener(ctx, &elbv2.CreateListenerInput{
@@ -209,7 +209,7 @@ func (w *writing) chooseGroup(ctx context.Context, l *listenerWords, groups []el
 	for i := range groups {
 		g := &groups[i]
 		name := deref(g.TargetGroupName)
-		if name != l.group && (!open || !strings.HasPrefix(name, prefix)) || deref(g.VpcId) != w.live.Fields[pathVPCID].Value.Text() ||
+		if name != l.group && (!open || !strings.HasPrefix(name, prefix)) || deref(g.VpcId) != w.live.Fields.Get(pathVPCID).Value.Text() ||
 			len(g.LoadBalancerArns) > 0 && !slices.Contains(g.LoadBalancerArns, w.Resource.Name) {
 			continue
 		}
@@ -240,7 +240,7 @@ func (w *writing) ownGroups(ctx context.Context, arns []*string) (out []*string,
 		}
 		for i := range tags.TagDescriptions {
 			if slices.ContainsFunc(tags.TagDescriptions[i].Tags, func(t elbv2types.Tag) bool {
-				want, wanted := w.Want.Fields[providers.Pointer("tags", deref(t.Key))]
+				want, wanted := w.Want.Fields.Lookup(providers.Pointer("tags", deref(t.Key)))
 				return strings.HasPrefix(deref(t.Key), infrav1.NameAWSProviderOwned) && wanted && want.Value.Text() == deref(t.Value)
 			}) {
 				out = append(out, arn)

@@ -91,7 +91,7 @@ func checkGateway(c *providers.Change, fields []providers.FieldChange) error {
 func (w *writing) attachGateway(ctx context.Context, fields []providers.FieldChange) error {
 	for _, f := range w.due(fields) {
 		vpc := f.Want.Text()
-		if elsewhere := w.live.Fields[pathVPCID].Value.Text(); elsewhere != "" {
+		if elsewhere := w.live.Fields.Get(pathVPCID).Value.Text(); elsewhere != "" {
 			return refused("%s is attached to %s: it is not taken from there", w.Resource, elsewhere)
 		}
 		_, err := w.ec2.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{InternetGatewayId: &w.Resource.Name, VpcId: &vpc})
@@ -105,7 +105,7 @@ func (w *writing) attachGateway(ctx context.Context, fields []providers.FieldCha
 // checkAttachment: index 0 is the primary interface, which an instance gets
 // when it is launched and keeps (AttachNetworkInterface).
 func checkAttachment(c *providers.Change, _ []providers.FieldChange) error {
-	instance, index := c.Want.Fields[pathInstanceID].Value, c.Want.Fields[pathDeviceIndex].Value
+	instance, index := c.Want.Fields.Get(pathInstanceID).Value, c.Want.Fields.Get(pathDeviceIndex).Value
 	n, ok := index.Number()
 	switch {
 	case instance.IsAbsent() || !ok:
@@ -120,11 +120,11 @@ func (w *writing) attachInterface(ctx context.Context, fields []providers.FieldC
 	if len(w.due(fields)) == 0 {
 		return nil
 	}
-	if at := w.live.Fields[pathInstanceID].Value.Text(); at != "" {
+	if at := w.live.Fields.Get(pathInstanceID).Value.Text(); at != "" {
 		return refused("%s is attached to %s at another place than wanted: it is not taken from there", w.Resource, at)
 	}
-	n, _ := w.Want.Fields[pathDeviceIndex].Value.Number()
-	instance := w.Want.Fields[pathInstanceID].Value.Text()
+	n, _ := w.Want.Fields.Get(pathDeviceIndex).Value.Number()
+	instance := w.Want.Fields.Get(pathInstanceID).Value.Text()
 	_, err := w.ec2.AttachNetworkInterface(ctx, &ec2.AttachNetworkInterfaceInput{
 		NetworkInterfaceId: &w.Resource.Name, InstanceId: &instance, DeviceIndex: ptr(int32(n)), //nolint:gosec // a place in a list
 	})

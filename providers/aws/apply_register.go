@@ -51,7 +51,7 @@ func (w *writing) groupNamed(ctx context.Context, name string) (*elbv2types.Targ
 		return nil, applyError(err, "find target group "+name)
 	}
 	for i := range out.TargetGroups {
-		if g := &out.TargetGroups[i]; deref(g.TargetGroupName) == name && deref(g.VpcId) == w.live.Fields[pathVPCID].Value.Text() {
+		if g := &out.TargetGroups[i]; deref(g.TargetGroupName) == name && deref(g.VpcId) == w.live.Fields.Get(pathVPCID).Value.Text() {
 			return g, nil
 		}
 	}
@@ -115,10 +115,10 @@ func (w *writing) registerClassic(ctx context.Context, name string) error {
 	}
 	id := w.Resource.Name
 	for _, r := range list {
-		if r.Fields[pathVPCID].Value.Text() != w.live.Fields[pathVPCID].Value.Text() {
+		if r.Fields.Get(pathVPCID).Value.Text() != w.live.Fields.Get(pathVPCID).Value.Text() {
 			return refused("load balancer %s is not in the VPC of %s", name, id)
 		}
-		if r.Fields["/targets"].Value.Has(id) {
+		if r.Fields.Get("/targets").Value.Has(id) {
 			return nil
 		}
 	}

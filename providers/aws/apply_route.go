@@ -105,11 +105,11 @@ func (w *writing) writeRoutes(ctx context.Context, fields []providers.FieldChang
 		}
 		// The route is there and its target is not: pointing it there again mends
 		// nothing, and mends itself once the target is back.
-		if w.live.Fields[f.Path].Value.Text() == blackhole+f.Want.Text() {
+		if w.live.Fields.Get(f.Path).Value.Text() == blackhole+f.Want.Text() {
 			return moved("%s of %s leads to %s, which does not exist any more or is detached", f.Path, w.Resource, f.Want.Text())
 		}
 		routeTarget(f.Want.Text())(in, ptr(f.Want.Text()))
-		if err := w.setRoute(ctx, in, lastSegment(f.Path), !w.live.Fields[f.Path].Value.IsAbsent()); err != nil {
+		if err := w.setRoute(ctx, in, lastSegment(f.Path), !w.live.Fields.Get(f.Path).Value.IsAbsent()); err != nil {
 			return err
 		}
 	}

@@ -99,14 +99,14 @@ func (w *writing) modification(ctx context.Context, id string, fields []provider
 	due := false
 	for _, f := range fields {
 		name := "/" + lastSegment(f.Path)
-		if volume.Fields[name].Value.Equal(f.Want) {
+		if volume.Fields.Get(name).Value.Equal(f.Want) {
 			continue
 		}
 		due = true
 		n, _ := f.Want.Number()
 		switch name {
 		case "/size":
-			if have, ok := volume.Fields[name].Value.Number(); ok && n < have {
+			if have, ok := volume.Fields.Get(name).Value.Number(); ok && n < have {
 				return nil, shrinks(w.Resource, f.Path, n, have)
 			}
 			in.Size = ptr(int32(n)) //nolint:gosec // GiB, at most 65,536
@@ -134,7 +134,7 @@ func (w *writing) modification(ctx context.Context, id string, fields []provider
 func (w *writing) withType(in *ec2.ModifyVolumeInput, typePath string) {
 	s := providers.Segments(typePath)
 	at := func(name string) (int64, bool) {
-		return w.Want.Fields[providers.Pointer(append(slices.Clone(s[:len(s)-1]), name)...)].Value.Number()
+		return w.Want.Fields.Get(providers.Pointer(append(slices.Clone(s[:len(s)-1]), name)...)).Value.Number()
 	}
 	if n, ok := at("iops"); ok {
 		in.Iops = ptr(int32(n)) //nolint:gosec // at most 256,000

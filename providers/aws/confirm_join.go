@@ -136,7 +136,7 @@ func (o *observation) completeBalancers(ctx context.Context, found map[string][]
 func (o *observation) completeSubnets(ctx context.Context, subnets []*providers.Resource) {
 	var vpcs []string
 	for _, s := range subnets {
-		if id := s.Fields["/vpcId"].Value.Text(); id != "" && !slices.Contains(vpcs, id) {
+		if id := s.Fields.Get("/vpcId").Value.Text(); id != "" && !slices.Contains(vpcs, id) {
 			vpcs = append(vpcs, id)
 		}
 	}
@@ -168,7 +168,7 @@ func (o *observation) completeGroups(ctx context.Context, groups []*providers.Re
 	}
 	for _, g := range groups {
 		for _, path := range []string{"/ingress", "/egress"} {
-			for _, w := range g.Fields[path].Value.Elements() {
+			for _, w := range g.Fields.Get(path).Value.Elements() {
 				if peer := w[strings.LastIndexByte(w, ' ')+1:]; strings.HasPrefix(peer, "sg-") && !known[peer] {
 					known[peer] = true
 					peers = append(peers, peer)
@@ -197,9 +197,9 @@ func (o *observation) open(r *providers.Resource) {
 			continue
 		}
 		path = "/" + path
-		for at := range r.Fields {
+		for at := range r.Fields.All() {
 			if within(at, path) {
-				delete(r.Fields, at)
+				r.Fields.Delete(at)
 			}
 		}
 		r.Closed = slices.DeleteFunc(slices.Clone(r.Closed), func(c string) bool { return within(c, path) || within(path, c) })

@@ -226,7 +226,7 @@ func TestConfirmLeavesUnreadPartsOpen(t *testing.T) {
 				t.Fatalf("confirmation %+v, %v", c, err)
 			}
 			for _, path := range []string{"/rootVolume/size", "/scheduledEvents"} {
-				_, there := c.Resources[id].Fields[path]
+				_, there := c.Resources[id].Fields.Lookup(path)
 				closed := c.Resources[id].Closes(path)
 				if want := path != tc.open; there != want || !want && closed {
 					t.Errorf("%s is there: %v, closed: %v", path, there, closed)
@@ -261,10 +261,10 @@ func TestConfirmTellsNoHalfOfTargets(t *testing.T) {
 		t.Fatalf("confirmation %+v, %v", c, err)
 	}
 	r := c.Resources[id]
-	if f, there := r.Fields["/targets"]; there || r.Closes("/targets") {
+	if f, there := r.Fields.Lookup("/targets"); there || r.Closes("/targets") {
 		t.Errorf("targets are told to be %q", f.Value.Text())
 	}
-	if _, there := r.Fields["/listeners"]; !there {
+	if _, there := r.Fields.Lookup("/listeners"); !there {
 		t.Error("the listeners were read, and are not told")
 	}
 }

@@ -98,7 +98,7 @@ func newConverter() converter { return converter{names: newInterner()} }
 func (c converter) resource(kind string, id *string, fields int) *providers.Resource {
 	return &providers.Resource{
 		ID:     providers.ID{Kind: kind, Name: deref(id)},
-		Fields: make(map[string]providers.Field, fields),
+		Fields: make(providers.Fields, 0, fields),
 		Closed: closedTags,
 	}
 }
@@ -113,25 +113,25 @@ func (c converter) text(r *providers.Resource, path string, s *string) {
 // word sets a string or one of the API's enumerations unless it is empty.
 func word[T ~string](c converter, r *providers.Resource, path string, s T) {
 	if s != "" {
-		r.Fields[path] = providers.Field{Value: providers.String(c.names.text(string(s)))}
+		r.Fields.Set(path, providers.Field{Value: providers.String(c.names.text(string(s)))})
 	}
 }
 
 func (c converter) number(r *providers.Resource, path string, n *int32) {
 	if n != nil {
-		r.Fields[path] = providers.Field{Value: providers.Int(*n)}
+		r.Fields.Set(path, providers.Field{Value: providers.Int(*n)})
 	}
 }
 
 func (c converter) truth(r *providers.Resource, path string, b *bool) {
 	if b != nil {
-		r.Fields[path] = providers.Field{Value: providers.Bool(*b)}
+		r.Fields.Set(path, providers.Field{Value: providers.Bool(*b)})
 	}
 }
 
 func (c converter) set(r *providers.Resource, path string, elements []string) {
 	slices.Sort(elements)
-	r.Fields[path] = providers.Field{Value: c.names.set(elements)}
+	r.Fields.Set(path, providers.Field{Value: c.names.set(elements)})
 }
 
 func (c converter) tags(r *providers.Resource, tags []ec2types.Tag) {
@@ -146,7 +146,7 @@ func (c converter) tags(r *providers.Resource, tags []ec2types.Tag) {
 // are case-sensitive (EC2, "Tag restrictions"); tags under aws: are AWS's own
 // and are kept, because a spec's filters may name them.
 func (c converter) tag(r *providers.Resource, key, value string) {
-	r.Fields[c.names.tagPath(key)] = providers.Field{Value: providers.String(c.names.text(value))}
+	r.Fields.Set(c.names.tagPath(key), providers.Field{Value: providers.String(c.names.text(value))})
 	if key == "Name" {
 		r.Name = value
 	}

@@ -122,12 +122,12 @@ func (c converter) balancerAttributes(r *providers.Resource, attributes []elbv2t
 func setAttribute(r *providers.Resource, path string, truth bool, value string) {
 	if truth {
 		if b, err := strconv.ParseBool(value); err == nil {
-			r.Fields[path] = providers.Field{Value: providers.Bool(b)}
+			r.Fields.Set(path, providers.Field{Value: providers.Bool(b)})
 		}
 		return
 	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-		r.Fields[path] = providers.Field{Value: providers.Int(n)}
+		r.Fields.Set(path, providers.Field{Value: providers.Int(n)})
 	}
 }
 

@@ -49,7 +49,7 @@ func TestListeners(t *testing.T) {
 	want := []string{
 		"HTTP:80 to redirect", "TCP:22623 to target group a", "TCP:22623 to target group b", "TCP:6443 to target group apiserver-target-1", "TCP:9",
 	}
-	if diff := cmp.Diff(want, r.Fields["/listeners"].Value.Elements()); diff != "" {
+	if diff := cmp.Diff(want, r.Fields.Get("/listeners").Value.Elements()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{arn + "api/1", arn + "a/1", arn + "b/2"}, groups); diff != "" {

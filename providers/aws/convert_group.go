@@ -63,9 +63,9 @@ func (c converter) rules(r *providers.Resource, direction, account string, permi
 	}
 	path := "/" + direction
 	c.set(r, path, words)
-	f := r.Fields[path]
+	f := r.Fields.Get(path)
 	f.Foreign, f.Claimed = foreign, claimed
-	r.Fields[path] = f
+	r.Fields.Set(path, f)
 }
 
 type peer struct{ name, description string }
@@ -140,7 +140,7 @@ func adoptForeignRules(groups []*providers.Resource) {
 	}
 	for _, g := range groups {
 		for _, path := range []string{"/ingress", "/egress"} {
-			f := g.Fields[path]
+			f := g.Fields.Get(path)
 			for _, w := range f.Value.Elements() {
 				owner := owners[w[strings.LastIndexByte(w, ' ')+1:]]
 				if owner == "" || f.Foreign[w] != "" {
@@ -151,7 +151,7 @@ func adoptForeignRules(groups []*providers.Resource) {
 				}
 				f.Foreign[w] = owner
 			}
-			g.Fields[path] = f
+			g.Fields.Set(path, f)
 		}
 	}
 }

@@ -46,14 +46,14 @@ func TestC04SeenRules(t *testing.T) {
 	}})
 	want := []string{"tcp 443-443 from 10.0.0.0/16", "tcp 443-443 from 10.1.0.0/16", "tcp 443-443 from 10.2.0.0/16"}
 	for name, r := range map[string]*providers.Resource{"one permission": one, "three": three} {
-		if diff := cmp.Diff(want, r.Fields["/ingress"].Value.Elements()); diff != "" {
+		if diff := cmp.Diff(want, r.Fields.Get("/ingress").Value.Elements()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if one.Name != "c1-node" || one.Fields["/vpcId"].Value.Text() != "vpc-1" {
+	if one.Name != "c1-node" || one.Fields.Get("/vpcId").Value.Text() != "vpc-1" {
 		t.Errorf("group %+v", one)
 	}
-	if !one.Closes("/egress") || !one.Fields["/egress"].Value.IsSet() {
+	if !one.Closes("/egress") || !one.Fields.Get("/egress").Value.IsSet() {
 		t.Error("a group without egress rules does not say so")
 	}
 }
@@ -94,7 +94,7 @@ func TestC07SeenForeignRules(t *testing.T) {
 		"all from sg-elb":            ownerCloud,
 		"udp 9-9 from 10.0.0.0/8":    ownerCloud,
 	}
-	if diff := cmp.Diff(want, nodes.Fields["/ingress"].Foreign); diff != "" {
+	if diff := cmp.Diff(want, nodes.Fields.Get("/ingress").Foreign); diff != "" {
 		t.Error(diff)
 	}
 	if elb.ForeignTo != ownerCloud {
@@ -125,7 +125,7 @@ func TestC07ForgedDescription(t *testing.T) {
 			IpPermissions:       []ec2types.IpPermission{permission("tcp", 22, 22, described(peer, forged))},
 			IpPermissionsEgress: []ec2types.IpPermission{permission("tcp", 22, 22, described(peer, forged))},
 		})
-		in, out := got.Fields["/ingress"], got.Fields["/egress"]
+		in, out := got.Fields.Get("/ingress"), got.Fields.Get("/egress")
 		rule := "tcp 22-22 from " + peer
 		if (in.Claimed[rule] == ownerLBController) != claimed || (in.Foreign[rule] == ownerLBController) == claimed {
 			t.Errorf("%s is claimed by %q and foreign to %q", rule, in.Claimed[rule], in.Foreign[rule])
@@ -135,7 +135,7 @@ func TestC07ForgedDescription(t *testing.T) {
 		}
 	}
 	plain := newConverter().securityGroup(&ec2types.SecurityGroup{GroupId: ptr("sg-1"), IpPermissions: []ec2types.IpPermission{permission("tcp", 22, 22, described("0.0.0.0/0", "ssh"))}})
-	if f := plain.Fields["/ingress"]; f.Claimed != nil || f.Foreign != nil {
+	if f := plain.Fields.Get("/ingress"); f.Claimed != nil || f.Foreign != nil {
 		t.Errorf("a rule that nobody claims: %+v", f)
 	}
 }

@@ -122,7 +122,7 @@ func (c converter) instanceSpec(r *providers.Resource, in *ec2types.Instance) {
 	c.truth(r, "/spot", &spot)
 	c.text(r, "/capacityReservationId", in.CapacityReservationId)
 	if in.LaunchTime != nil {
-		r.Fields["/launchTime"] = providers.Field{Value: providers.String(in.LaunchTime.UTC().Format(time.RFC3339))}
+		r.Fields.Set("/launchTime", providers.Field{Value: providers.String(in.LaunchTime.UTC().Format(time.RFC3339))})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // fieldsOf gives a resource's values, for comparing.
 func fieldsOf(r *providers.Resource) map[string]any {
 	out := map[string]any{}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		out[path] = f.Value.Any()
 	}
 	return out
@@ -93,7 +93,7 @@ func TestC10SeenPrimaryInterface(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newConverter().instance(running(func(i *ec2types.Instance) { i.NetworkInterfaces, i.SecurityGroups = tc.interfaces, whole }))
-			if diff := cmp.Diff(tc.want, got.Fields["/securityGroups"].Value.Elements()); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Fields.Get("/securityGroups").Value.Elements()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -109,7 +109,7 @@ func TestC15SeenTags(t *testing.T) {
 			{Key: ptr("kubernetes.io/cluster/other"), Value: ptr("shared")},
 		}
 	}))
-	if got.Fields["/tags/owner"].Value.Text() != "a" || got.Fields["/tags/Owner"].Value.Text() != "b" {
+	if got.Fields.Get("/tags/owner").Value.Text() != "a" || got.Fields.Get("/tags/Owner").Value.Text() != "b" {
 		t.Error("keys that differ in case are one")
 	}
 	if len(got.ClusterTags) != 0 || got.ForeignTo != "" {
@@ -127,7 +127,7 @@ func TestC26SeenProfile(t *testing.T) {
 		got := newConverter().instance(running(func(i *ec2types.Instance) {
 			i.IamInstanceProfile = &ec2types.IamInstanceProfile{Arn: &arn, Id: ptr("AIPA")}
 		}))
-		if got.Fields["/iamInstanceProfile"].Value.Text() != want || got.Fields["/iamInstanceProfileArn"].Value.Text() != arn {
+		if got.Fields.Get("/iamInstanceProfile").Value.Text() != want || got.Fields.Get("/iamInstanceProfileArn").Value.Text() != arn {
 			t.Errorf("%s gives %v", arn, fieldsOf(got.Resource))
 		}
 	}
@@ -159,10 +159,10 @@ func TestC58SeenStateReasons(t *testing.T) {
 			if got.Gone != tc.gone || got.Name != "m" {
 				t.Errorf("gone is %q of %q, want %q", got.Gone, got.Name, tc.gone)
 			}
-			if got.Fields["/state"].Value.Text() != string(tc.state) || got.Fields["/stateReason"].Value.Text() != tc.reason {
+			if got.Fields.Get("/state").Value.Text() != string(tc.state) || got.Fields.Get("/stateReason").Value.Text() != tc.reason {
 				t.Errorf("fields %v", fieldsOf(got.Resource))
 			}
-			if _, has := got.Fields["/instanceType"]; has == (tc.gone != "") {
+			if _, has := got.Fields.Lookup("/instanceType"); has == (tc.gone != "") {
 				t.Errorf("an instance that is gone: %v, and has fields: %v", tc.gone != "", has)
 			}
 			if tc.gone != "" && (len(got.ClusterTags) > 0 || got.Closes("/tags/x")) {

@@ -251,20 +251,20 @@ func aclEntry(e *ec2types.NetworkAclEntry) (string, error) {
 func joinRouteTables(subnets, tables []*providers.Resource) {
 	byName, main := map[string]string{}, map[string]string{}
 	for _, t := range tables {
-		for _, subnet := range t.Fields["/associations"].Value.Elements() {
+		for _, subnet := range t.Fields.Get("/associations").Value.Elements() {
 			byName[subnet] = t.ID.Name
 		}
-		if t.Fields["/main"].Value.Equal(providers.Bool(true)) {
-			main[t.Fields["/vpcId"].Value.Text()] = t.ID.Name
+		if t.Fields.Get("/main").Value.Equal(providers.Bool(true)) {
+			main[t.Fields.Get("/vpcId").Value.Text()] = t.ID.Name
 		}
 	}
 	for _, s := range subnets {
 		table, ok := byName[s.ID.Name]
 		if !ok {
-			table, ok = main[s.Fields["/vpcId"].Value.Text()]
+			table, ok = main[s.Fields.Get("/vpcId").Value.Text()]
 		}
 		if ok {
-			s.Fields["/routeTableId"] = providers.Field{Value: providers.String(table)}
+			s.Fields.Set("/routeTableId", providers.Field{Value: providers.String(table)})
 		}
 	}
 }
@@ -274,13 +274,13 @@ func joinRouteTables(subnets, tables []*providers.Resource) {
 func joinNetworkACLs(subnets, acls []*providers.Resource) {
 	bySubnet := map[string]string{}
 	for _, acl := range acls {
-		for _, subnet := range acl.Fields["/associations"].Value.Elements() {
+		for _, subnet := range acl.Fields.Get("/associations").Value.Elements() {
 			bySubnet[subnet] = acl.ID.Name
 		}
 	}
 	for _, s := range subnets {
 		if acl, ok := bySubnet[s.ID.Name]; ok {
-			s.Fields["/networkAclId"] = providers.Field{Value: providers.String(acl)}
+			s.Fields.Set("/networkAclId", providers.Field{Value: providers.String(acl)})
 		}
 	}
 }

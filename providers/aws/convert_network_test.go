@@ -106,7 +106,7 @@ func TestImplicitRouteTable(t *testing.T) {
 	joinRouteTables(subnets, []*providers.Resource{table("main-1", "vpc-1", true), table("own", "vpc-1", false, "b"), table("main-2", "vpc-2", true)})
 	var got []string
 	for _, s := range subnets {
-		got = append(got, s.Fields["/routeTableId"].Value.Text())
+		got = append(got, s.Fields.Get("/routeTableId").Value.Text())
 	}
 	if diff := cmp.Diff([]string{"main-1", "own", "main-2", ""}, got); diff != "" {
 		t.Error(diff)
@@ -143,7 +143,7 @@ func TestC29SeenNetworkACL(t *testing.T) {
 	}
 	subnets := []*providers.Resource{c.subnet(&ec2types.Subnet{SubnetId: ptr("subnet-1")})}
 	joinNetworkACLs(subnets, []*providers.Resource{got})
-	if subnets[0].Fields["/networkAclId"].Value.Text() != "acl-1" {
+	if subnets[0].Fields.Get("/networkAclId").Value.Text() != "acl-1" {
 		t.Error("the subnet does not have its network ACL")
 	}
 }
@@ -158,7 +158,7 @@ func TestSubnetBlockStates(t *testing.T) {
 		r := newConverter().subnet(&ec2types.Subnet{SubnetId: ptr("subnet-1"), Ipv6CidrBlockAssociationSet: []ec2types.SubnetIpv6CidrBlockAssociation{
 			{Ipv6CidrBlock: ptr("2001:db8::/64"), Ipv6CidrBlockState: &ec2types.SubnetCidrBlockState{State: state}},
 		}})
-		if _, got := r.Fields["/ipv6CidrBlock"]; got != there {
+		if _, got := r.Fields.Lookup("/ipv6CidrBlock"); got != there {
 			t.Errorf("state %q: the block is there: %v, want %v", state, got, there)
 		}
 	}

@@ -88,12 +88,12 @@ func (c converter) joinVolumes(instances []seenInstance, volumes map[string]*pro
 				continue // a CSI volume stands for no disk of the spec's, whatever device it has
 			}
 			if d.name == s.root {
-				s.Fields["/rootVolume/volumeId"] = providers.Field{Value: providers.String(d.volume)}
+				s.Fields.Set("/rootVolume/volumeId", providers.Field{Value: providers.String(d.volume)})
 				lend(s.Resource, v, func(f string) string { return rootPaths[f] })
 				continue
 			}
 			prefix := providers.Pointer("nonRootVolumes", d.name)
-			s.Fields[c.names.text(prefix+"/volumeId")] = providers.Field{Value: providers.String(d.volume)}
+			s.Fields.Set(c.names.text(prefix+"/volumeId"), providers.Field{Value: providers.String(d.volume)})
 			lend(s.Resource, v, func(f string) string { return c.names.text(prefix + f) })
 		}
 		switch {
@@ -110,8 +110,8 @@ func lend(instance, volume *providers.Resource, path func(field string) string) 
 		return
 	}
 	for _, f := range diskFields {
-		if v, ok := volume.Fields[f]; ok {
-			instance.Fields[path(f)] = v
+		if v, ok := volume.Fields.Lookup(f); ok {
+			instance.Fields.Set(path(f), v)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestVolumeSeenByOneReadOnly(t *testing.T) {
 	if got.Closes("/nonRootVolumes/~1dev~1sdb/size") || got.Closes("/rootVolume/kmsKeyId") {
 		t.Error("the disks are closed although one was not seen")
 	}
-	if n, _ := got.Fields["/rootVolume/size"].Value.Number(); n != 80 {
+	if n, _ := got.Fields.Get("/rootVolume/size").Value.Number(); n != 80 {
 		t.Error("the volume that was seen is not there")
 	}
 }
@@ -90,7 +90,7 @@ func TestDisksThatSayLess(t *testing.T) {
 	got := joined(t, running(func(i *ec2types.Instance) {
 		i.BlockDeviceMappings = []ec2types.InstanceBlockDeviceMapping{ebs("/dev/sda1", "vol-1")}
 	}), v)
-	if _, has := got.Fields["/rootVolume/throughput"]; has || got.Closes("/rootVolume/throughput") {
+	if _, has := got.Fields.Lookup("/rootVolume/throughput"); has || got.Closes("/rootVolume/throughput") {
 		t.Error("a throughput of 0 was taken for one")
 	}
 	if got := joined(t, running()); !got.Closes("/rootVolume/size") {
@@ -110,12 +110,12 @@ func TestPlatformCSIVolumeAtDeclaredDevice(t *testing.T) {
 		got := joined(t, running(func(i *ec2types.Instance) {
 			i.BlockDeviceMappings = []ec2types.InstanceBlockDeviceMapping{ebs("/dev/sda1", "vol-1"), ebs("/dev/sdb", "vol-2")}
 		}), disk("vol-1", 80), csi)
-		for path := range got.Fields {
+		for path := range got.Fields.All() {
 			if strings.HasPrefix(path, "/nonRootVolumes") {
 				t.Errorf("%d GiB: the CSI volume shows as %s", size, path)
 			}
 		}
-		if !got.Closes("/nonRootVolumes/~1dev~1sdb/size") || got.Fields["/rootVolume/size"].Value.IsAbsent() {
+		if !got.Closes("/nonRootVolumes/~1dev~1sdb/size") || got.Fields.Get("/rootVolume/size").Value.IsAbsent() {
 			t.Errorf("%d GiB: the loss of the declared volume goes unnoticed", size)
 		}
 	}
@@ -130,7 +130,7 @@ func TestPlatformInstanceStore(t *testing.T) {
 		i.BlockDeviceMappings = []ec2types.InstanceBlockDeviceMapping{ebs("/dev/sdb", "vol-2"), {DeviceName: ptr("/dev/sdc")}}
 	}
 	got := joined(t, running(local), disk("vol-2", 20))
-	if n, _ := got.Fields["/nonRootVolumes/~1dev~1sdb/size"].Value.Number(); n != 20 {
+	if n, _ := got.Fields.Get("/nonRootVolumes/~1dev~1sdb/size").Value.Number(); n != 20 {
 		t.Errorf("the EBS volume shows as %v", fieldsOf(got))
 	}
 	for path, closes := range map[string]bool{

@@ -233,7 +233,7 @@ func TestC58StoppedIsOneFinding(t *testing.T) {
 			seenResource(providers.KindInstance, "i-1", "/state", state), seenResource(providers.KindLoadBalancer, "classic/c1-apiserver")))
 		checkField(t, r, "/state", "running")
 		checkField(t, r, "/publicIp", want)
-		if _, ok := r.Fields["/loadBalancers/c1-apiserver"]; ok != (want != nil) {
+		if _, ok := r.Fields.Lookup("/loadBalancers/c1-apiserver"); ok != (want != nil) {
 			t.Errorf("%s: registration wanted %v", state, ok)
 		}
 	}
@@ -244,7 +244,7 @@ func TestC58StoppedIsOneFinding(t *testing.T) {
 func TestLostClassicLoadBalancerIsOneFinding(t *testing.T) {
 	const path = "/loadBalancers/c1-apiserver"
 	snap := genSnapshot(seenResource(providers.KindInstance, "i-1", "/state", "running"))
-	if r := instance(t, machineOwner(genAWSMachine(), controlPlane), snap); !r.Fields[path].Value.IsAbsent() {
+	if r := instance(t, machineOwner(genAWSMachine(), controlPlane), snap); !r.Fields.Get(path).Value.IsAbsent() {
 		t.Errorf("a registration is wanted in a load balancer that is not there")
 	}
 	snap.Coverage[providers.KindLoadBalancer] = errors.New("throttled")

@@ -88,7 +88,7 @@ func TestDeclaredPublic(t *testing.T) {
 func TestAdoptedPrivate(t *testing.T) {
 	cluster := genAWSCluster(withNetwork, func(c *infrav1.AWSCluster) { c.Spec.NetworkSpec.Subnets[0].IsPublic = false })
 	all := get(t, clusterOwner(cluster), genSnapshot())
-	f := pick(t, all, providers.KindRouteTable, "rtb-pub1").Fields["/routes/0.0.0.0~10"]
+	f := pick(t, all, providers.KindRouteTable, "rtb-pub1").Fields.Get("/routes/0.0.0.0~10")
 	if f.Value.Text() != "igw-1" || !f.Adopted {
 		t.Errorf("got %+v", f)
 	}
@@ -120,12 +120,12 @@ func TestAdoptedInternetRoute(t *testing.T) {
 			"/mapPublicIpOnLaunch": adopted, "/tags/sigs.k8s.io~1cluster-api-provider-aws~1role": adopted,
 			"/tags/kubernetes.io~1role~1internal-elb": adopted, "/tags/kubernetes.io~1cluster~1c1": false, "/vpcId": false,
 		} {
-			if got := s.Fields[path].Adopted; got != want {
+			if got := s.Fields.Get(path).Adopted; got != want {
 				t.Errorf("%s: subnet %s adopted %v", when, path, got)
 			}
 		}
 		for path, want := range map[string]bool{"/routes/0.0.0.0~10": adopted, "/routes/::~10": adopted, "/tags/Name": adopted, "/associations": false} {
-			if got := r.Fields[path].Adopted; got != want {
+			if got := r.Fields.Get(path).Adopted; got != want {
 				t.Errorf("%s: table %s adopted %v", when, path, got)
 			}
 		}

@@ -74,11 +74,11 @@ func matchesAll(r *providers.Resource, kind string, filters []infrav1.Filter) bo
 
 func matches(r *providers.Resource, kind, filter, pattern string) bool {
 	if key, ok := strings.CutPrefix(filter, "tag:"); ok {
-		f, has := r.Fields[providers.Pointer("tags", key)]
+		f, has := r.Fields.Lookup(providers.Pointer("tags", key))
 		return has && wildcard(pattern, f.Value.Text())
 	}
 	if filter == "tag-key" {
-		for path := range r.Fields {
+		for path := range r.Fields.All() {
 			if s := providers.Segments(path); len(s) == 2 && s[0] == "tags" && wildcard(pattern, s[1]) {
 				return true
 			}

@@ -208,7 +208,7 @@ func checkField(t *testing.T, r providers.Resource, path string, want any) {
 
 // plain gives a wanted value with its match, if any, in front.
 func plain(r providers.Resource, path string) any {
-	f, ok := r.Fields[path]
+	f, ok := r.Fields.Lookup(path)
 	switch {
 	case !ok:
 		return nil

@@ -139,8 +139,8 @@ func TestC02PortsOnAllProtocols(t *testing.T) {
 			c.Spec.NetworkSpec.AdditionalNodeIngressRules = []infrav1.IngressRule{{Protocol: "-1", FromPort: ports[0], ToPort: ports[1], CidrBlocks: []string{"10.0.0.0/8"}}}
 		})
 		r := pick(t, get(t, clusterOwner(cluster), genSnapshot()), providers.KindSecurityGroup, "sg-node")
-		if !r.Fields["/ingress"].Value.Has("all from 10.0.0.0/8") {
-			t.Errorf("%v: %q", ports, r.Fields["/ingress"].Value.Elements())
+		if !r.Fields.Get("/ingress").Value.Has("all from 10.0.0.0/8") {
+			t.Errorf("%v: %q", ports, r.Fields.Get("/ingress").Value.Elements())
 		}
 		if warned := len(r.Warnings) == 1 && strings.Contains(r.Warnings[0], "additionalNodeIngressRules[0]"); warned != (ports[0] == 8080) {
 			t.Errorf("%v: warnings %q", ports, r.Warnings)
@@ -154,7 +154,7 @@ func TestC05Description(t *testing.T) {
 		cluster := genAWSCluster(func(c *infrav1.AWSCluster) {
 			c.Spec.NetworkSpec.AdditionalNodeIngressRules = []infrav1.IngressRule{{Description: text, Protocol: "tcp", FromPort: 2049, ToPort: 2049, CidrBlocks: []string{"10.0.0.0/8"}}}
 		})
-		return pick(t, get(t, clusterOwner(cluster), genSnapshot()), providers.KindSecurityGroup, "sg-node").Fields["/ingress"].Value
+		return pick(t, get(t, clusterOwner(cluster), genSnapshot()), providers.KindSecurityGroup, "sg-node").Fields.Get("/ingress").Value
 	}
 	if !with("nfs").Equal(with("NFS, made by hand")) {
 		t.Error("rules differ by their description")
@@ -167,7 +167,7 @@ func TestC13Egress(t *testing.T) {
 	group := seenGroup("sg-default", "default", "vpc-1", "/egress", []string{"all to 0.0.0.0/0"})
 	other := seenGroup("sg-a", "default", "vpc-0")
 	for id, r := range get(t, clusterOwner(genAWSCluster(withNetwork)), genSnapshot(group, other)) {
-		if _, ok := r.Fields["/egress"]; ok {
+		if _, ok := r.Fields.Lookup("/egress"); ok {
 			t.Errorf("%s wants egress", id)
 		}
 	}
@@ -221,7 +221,7 @@ func TestC17CloudProviderTag(t *testing.T) {
 func TestUnknownPeer(t *testing.T) {
 	cluster := genAWSCluster(func(c *infrav1.AWSCluster) { delete(c.Status.Network.SecurityGroups, infrav1.SecurityGroupAPIServerLB) })
 	all := get(t, clusterOwner(cluster), genSnapshot())
-	f := pick(t, all, providers.KindSecurityGroup, "sg-cp").Fields["/ingress"]
+	f := pick(t, all, providers.KindSecurityGroup, "sg-cp").Fields.Get("/ingress")
 	if f.Match != providers.Contains || f.Value.Has("tcp 6443-6443 from ") {
 		t.Errorf("got %s %q", f.Match, f.Value.Elements())
 	}

@@ -171,7 +171,7 @@ func (c *clusterView) loadBalancerSide(scheme infrav1.ELBScheme) []subnetView {
 // the additional ones. A network load balancer that was made without groups
 // can never get any.
 func (w *wants) loadBalancerGroups(r *providers.Resource, lb *lbView) {
-	if lb.kind == lbNetwork && lb.seen != nil && len(lb.seen.Fields[pathSecurityGroups].Value.Elements()) == 0 {
+	if lb.kind == lbNetwork && lb.seen != nil && len(lb.seen.Fields.Get(pathSecurityGroups).Value.Elements()) == 0 {
 		return
 	}
 	ids := slices.Clone(lb.spec.AdditionalSecurityGroups)

@@ -138,7 +138,7 @@ func TestBroughtLoadBalancer(t *testing.T) {
 	own := seenNLB("name", "mine")
 	checkField(t, pick(t, get(t, clusterOwner(cluster), genSnapshot(own)), providers.KindLoadBalancer, arn), "/type", "network")
 	untagged := seenNLB()
-	delete(untagged.Fields, providers.Pointer("tags", infrav1.ClusterTagKey("c1")))
+	untagged.Fields.Delete(providers.Pointer("tags", infrav1.ClusterTagKey("c1")))
 	generated := genAWSCluster(withNetwork, withLB("nlb"))
 	checkField(t, pick(t, get(t, clusterOwner(generated), genSnapshot(untagged)), providers.KindLoadBalancer, arn), "/type", "network")
 }
@@ -150,7 +150,7 @@ func TestNoLoadBalancer(t *testing.T) {
 		}
 	}
 	r := instance(t, machineOwner(genAWSMachine(), controlPlane, inCluster(genAWSCluster(withLB("disabled")))), genSnapshot())
-	for path := range r.Fields {
+	for path := range r.Fields.All() {
 		if strings.HasPrefix(path, "/loadBalancers/") {
 			t.Errorf("%s is wanted", path)
 		}

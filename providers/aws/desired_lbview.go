@@ -193,12 +193,12 @@ func targetGroup(lb *providers.Resource, l *listenerView) string {
 		return ""
 	}
 	var names []string
-	for path := range lb.Fields {
+	for path := range lb.Fields.All() {
 		s := providers.Segments(path)
 		if len(s) != 3 || s[0] != "targetGroups" || s[2] != "port" || !strings.HasPrefix(s[1], l.prefix) {
 			continue
 		}
-		if port, _ := lb.Fields[path].Value.Number(); port != l.port {
+		if port, _ := lb.Fields.Get(path).Value.Number(); port != l.port {
 			continue
 		}
 		if strings.EqualFold(textOf(lb, providers.Pointer("targetGroups", s[1], "protocol")), string(l.protocol)) {
@@ -227,7 +227,7 @@ func (c *clusterView) registrationNames(lb *lbView) []string {
 		return nil
 	}
 	var names []string
-	for path := range lb.seen.Fields {
+	for path := range lb.seen.Fields.All() {
 		s := providers.Segments(path)
 		if len(s) == 3 && s[0] == "targetGroups" && s[2] == "port" && (!lb.managed || lb.wantsGroup(s[1])) {
 			names = append(names, s[1])

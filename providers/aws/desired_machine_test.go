@@ -1,8 +1,6 @@
 package aws
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +22,7 @@ func TestMachineUnsetIsNoOpinion(t *testing.T) {
 		"/tags/sigs.k8s.io~1cluster-api-provider-aws~1cluster~1c1",
 		"/tags/sigs.k8s.io~1cluster-api-provider-aws~1role",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Fields))); diff != "" {
+	if diff := cmp.Diff(want, paths(&r)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 	checkField(t, r, "/state", "running")
@@ -113,7 +111,7 @@ func TestMachineMutability(t *testing.T) {
 		"/tags/Name": providers.InPlace, "/securityGroups": providers.InPlace,
 		"/rootVolume/size": providers.InPlace, "/rootVolume/encrypted": providers.Immutable,
 	} {
-		if got := r.Fields[path].Mutability; got != want {
+		if got := r.Fields.Get(path).Mutability; got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
@@ -223,4 +221,11 @@ func TestWrongOwner(t *testing.T) {
 	if _, err := desired(machineOwner(genAWSMachine()), nil); err == nil {
 		t.Error("no error without a snapshot")
 	}
+}
+
+func paths(r *providers.Resource) (out []string) {
+	for path := range r.Fields.All() {
+		out = append(out, path)
+	}
+	return out
 }

@@ -151,7 +151,7 @@ func (c *clusterView) egressOnlyGateway() (id, why string) {
 
 func (c *clusterView) attachedGateway(egressOnly bool) func(*providers.Resource) bool {
 	return func(r *providers.Resource) bool {
-		return c.inVPC("")(r) && r.Fields[pathEgressOnly].Value.Equal(providers.Bool(egressOnly))
+		return c.inVPC("")(r) && r.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(egressOnly))
 	}
 }
 
@@ -245,7 +245,7 @@ func (w *wants) aclWants() {
 	}
 	var acl *providers.Resource
 	for _, r := range ofKind(c.snap, providers.KindNetworkACL) {
-		if textOf(r, pathVPCID) == c.vpcID && r.Fields[pathDefault].Value.Equal(providers.Bool(true)) {
+		if textOf(r, pathVPCID) == c.vpcID && r.Fields.Get(pathDefault).Value.Equal(providers.Bool(true)) {
 			acl = r
 			break
 		}
@@ -281,7 +281,7 @@ func (c *clusterView) defaultEntries(acl *providers.Resource, path, word string)
 		entries = append(entries, "101 allow all "+word+" ::/0")
 	}
 	for _, fixed := range []string{"32767 deny all " + word + " 0.0.0.0/0", "32768 deny all " + word + " ::/0"} {
-		if acl.Fields[path].Value.Has(fixed) {
+		if acl.Fields.Get(path).Value.Has(fixed) {
 			entries = append(entries, fixed)
 		}
 	}

@@ -106,7 +106,7 @@ func TestManagedNetwork(t *testing.T) {
 func TestC16BroughtNetwork(t *testing.T) {
 	all := get(t, clusterOwner(genAWSCluster(brought)), genSnapshot(seenSubnet("subnet-2", "a", "/routeTableId", "rtb-1")))
 	for id, r := range all {
-		for path := range r.Fields {
+		for path := range r.Fields.All() {
 			if strings.HasPrefix(path, "/tags/") && id.Kind != providers.KindSecurityGroup && id.Kind != providers.KindLoadBalancer {
 				t.Errorf("%s wants %s", id, path)
 			}
@@ -137,7 +137,7 @@ func TestC62ExternallyManaged(t *testing.T) {
 		if id.Kind != providers.KindVPC && id.Kind != providers.KindSubnet {
 			t.Errorf("%s is wanted", id)
 		}
-		for path := range r.Fields {
+		for path := range r.Fields.All() {
 			if strings.HasPrefix(path, "/tags/") {
 				t.Errorf("%s wants %s", id, path)
 			}

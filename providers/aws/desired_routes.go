@@ -169,11 +169,11 @@ func refuseInternetRoutes(r, seen *providers.Resource, adopted bool) {
 	if seen == nil {
 		return
 	}
-	for path, f := range seen.Fields {
+	for path, f := range seen.Fields.All() {
 		if !strings.HasPrefix(path, "/routes/") || !strings.HasPrefix(f.Value.Text(), "igw-") {
 			continue
 		}
-		if _, wanted := r.Fields[path]; !wanted {
+		if _, wanted := r.Fields.Lookup(path); !wanted {
 			r.Set(path, providers.Field{Mutability: providers.InPlace, Adopted: adopted})
 		}
 	}
@@ -219,7 +219,7 @@ func (c *clusterView) ownTable(s *subnetView) string {
 		if !ownedBy(r, c.name) || textOf(r, pathVPCID) != c.vpcID || tagOf(r, "Name") != name {
 			continue
 		}
-		if r.Fields[pathAssociations].Value.Has(s.id) {
+		if r.Fields.Get(pathAssociations).Value.Has(s.id) {
 			return r.ID.Name
 		}
 		named = append(named, r.ID.Name)
@@ -239,6 +239,6 @@ func (c *clusterView) ownTable(s *subnetView) string {
 
 func (c *clusterView) usedByOther(table *providers.Resource, s *subnetView) bool {
 	return slices.ContainsFunc(c.subnets, func(o subnetView) bool {
-		return o.id != s.id && table.Fields[pathAssociations].Value.Has(o.id)
+		return o.id != s.id && table.Fields.Get(pathAssociations).Value.Has(o.id)
 	})
 }

@@ -153,10 +153,10 @@ func (c *clusterView) subnetTags(s *subnetView) infrav1.Tags {
 func (c *clusterView) markAdopted(r *providers.Resource, declared, now infrav1.Tags) {
 	for key, value := range declared {
 		path := providers.Pointer("tags", key)
-		f, wanted := r.Fields[path]
+		f, wanted := r.Fields.Lookup(path)
 		if other, ok := now[key]; wanted && (!ok || other != value) {
 			f.Adopted = true
-			r.Fields[path] = f
+			r.Fields.Set(path, f)
 		}
 	}
 }

@@ -107,5 +107,5 @@ func textOf(r *providers.Resource, path string) string {
 	if r == nil {
 		return ""
 	}
-	return r.Fields[path].Value.Text()
+	return r.Fields.Get(path).Value.Text()
 }

@@ -93,7 +93,7 @@ func checkResource(t *testing.T, r *providers.Resource) {
 	if r.ID.Name == "" && r.Unchecked == "" && !r.Unsettled {
 		t.Errorf("a %s without id is to be compared", r.ID.Kind)
 	}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		row, ok := catalogRow(r.ID.Kind, path)
 		switch {
 		case !ok:
@@ -118,10 +118,7 @@ func copyOf(o *providers.Owner) []client.Object {
 
 func cloneResource(r *providers.Resource) providers.Resource {
 	out := *r
-	out.Fields = map[string]providers.Field{}
-	for path, f := range r.Fields {
-		out.Fields[path] = f
-	}
+	out.Fields = r.Fields.Clone()
 	return out
 }
 
@@ -135,7 +132,7 @@ func TestRandomSpecs(t *testing.T) {
 		snap := randomSnapshot(r)
 		for _, o := range randomOwners(r) {
 			for _, res := range checkAny(t, o, snap) {
-				for path := range res.Fields {
+				for path := range res.Fields.All() {
 					row, _ := catalogRow(res.ID.Kind, path)
 					wanted[row.Kind+row.Path] = true
 				}
@@ -168,7 +165,7 @@ func FuzzDesired(f *testing.F) {
 // asSeen makes of a wanted resource one that satisfies it.
 func asSeen(w *providers.Resource) *providers.Resource {
 	r := &providers.Resource{ID: w.ID, Name: w.Name}
-	for path, f := range w.Fields {
+	for path, f := range w.Fields.All() {
 		switch {
 		case f.Value.IsAbsent():
 			continue
@@ -228,8 +225,8 @@ func TestWantedCloudIsInSync(t *testing.T) {
 				}
 				made := asSeen(&w)
 				if old := snap.Resources[w.ID]; old != nil {
-					for path, f := range old.Fields {
-						if _, ok := made.Fields[path]; !ok {
+					for path, f := range old.Fields.All() {
+						if _, ok := made.Fields.Lookup(path); !ok {
 							made.Set(path, f)
 						}
 					}
@@ -244,9 +241,9 @@ func TestWantedCloudIsInSync(t *testing.T) {
 			if w.Unchecked != "" {
 				t.Errorf("%s is not compared: %s", w.ID, w.Unchecked)
 			}
-			for path, f := range w.Fields {
+			for path, f := range w.Fields.All() {
 				compared++
-				if have := snap.Resources[w.ID].Fields[path].Value; !satisfied(f, have) {
+				if have := snap.Resources[w.ID].Fields.Get(path).Value; !satisfied(f, have) {
 					t.Errorf("%s %s: want %s %q, have %q", w.ID, path, f.Match, f.Value.Text(), have.Text())
 				}
 			}

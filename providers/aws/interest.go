@@ -63,7 +63,7 @@ func (i interest) addOwned(vpcs []*providers.Resource, others ...[]*providers.Re
 	}
 	for _, list := range others {
 		for _, r := range list {
-			if id := r.Fields["/vpcId"].Value.Text(); id != "" && len(r.ClusterTags) > 0 {
+			if id := r.Fields.Get("/vpcId").Value.Text(); id != "" && len(r.ClusterTags) > 0 {
 				i.vpcs[id] = true
 			}
 		}

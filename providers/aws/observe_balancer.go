@@ -128,7 +128,7 @@ func (o *observation) readBalancers(ctx context.Context) {
 	}
 	o.cover("", nil, parts...)
 	elsewhere := func(r *providers.Resource) bool {
-		return !o.interest.vpcs[r.Fields["/vpcId"].Value.Text()] && !o.interest.balancers[r.Name]
+		return !o.interest.vpcs[r.Fields.Get("/vpcId").Value.Text()] && !o.interest.balancers[r.Name]
 	}
 	classic := slices.DeleteFunc(slices.Clone(o.balancers.classic), elsewhere)
 	modern := slices.DeleteFunc(slices.Clone(o.balancers.modern), elsewhere)
@@ -148,7 +148,7 @@ func (o *observation) readBalancers(ctx context.Context) {
 // capaTagged reports a load balancer of CAPA's, whether owned or shared.
 func capaTagged(r *providers.Resource) bool {
 	prefix := providers.Pointer("tags", infrav1.NameAWSProviderOwned)
-	for path := range r.Fields {
+	for path := range r.Fields.All() {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}

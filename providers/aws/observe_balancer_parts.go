@@ -39,10 +39,10 @@ func (o *observation) readParts(ctx context.Context, classic, modern []*provider
 	g.SetLimit(detailsAtOnce)
 	for _, r := range classic {
 		var instances []registration
-		for _, id := range r.Fields["/targets"].Value.Elements() {
+		for _, id := range r.Fields.Get("/targets").Value.Elements() {
 			instances = append(instances, registration{id: id, value: valueRegistered})
 		}
-		note(r.Fields["/vpcId"].Value.Text(), r.Name, instances)
+		note(r.Fields.Get("/vpcId").Value.Text(), r.Name, instances)
 		g.Go(func() error { o.readClassic(ctx, r); return nil })
 	}
 	for _, r := range modern {
@@ -113,7 +113,7 @@ func (o *observation) readModern(ctx context.Context, r *providers.Resource, nam
 		for _, i := range registered {
 			targets = append(targets, i.id)
 		}
-		note(r.Fields["/vpcId"].Value.Text(), deref(group.TargetGroupName), registered)
+		note(r.Fields.Get("/vpcId").Value.Text(), deref(group.TargetGroupName), registered)
 	}
 	o.set(r, "/targets", targets)
 	r.Closed = append(r.Closed, "/targetGroups")
@@ -149,13 +149,13 @@ func (o *observation) joinRegistrations() {
 	closed := map[closing][]string{}
 	for i := range o.seenInstances {
 		s := &o.seenInstances[i]
-		vpc := s.Fields["/vpcId"].Value.Text()
+		vpc := s.Fields.Get("/vpcId").Value.Text()
 		in := o.balancers.joined[vpc]
 		if in == nil || s.Gone != "" || s.Unknown != "" {
 			continue
 		}
 		for _, i := range in.of[s.ID.Name] {
-			s.Fields[o.names.text(providers.Pointer("loadBalancers", i.name))] = providers.Field{Value: i.value}
+			s.Fields.Set(o.names.text(providers.Pointer("loadBalancers", i.name)), providers.Field{Value: i.value})
 		}
 		key := closing{vpc, s.disks}
 		if closed[key] == nil {

@@ -44,7 +44,7 @@ func TestKeyAliasesAreRead(t *testing.T) {
 		t.Errorf("coverage %v, known %v", err, known)
 	}
 	got := snap.Resources[providers.ID{Kind: kindKeyAlias, Name: "alias/disks"}]
-	if got == nil || got.Fields[pathKeyID].Value.Text() != "1234abcd-12ab-34cd-56ef-1234567890ab" || len(snap.OfKind(kindKeyAlias)) != 2 {
+	if got == nil || got.Fields.Get(pathKeyID).Value.Text() != "1234abcd-12ab-34cd-56ef-1234567890ab" || len(snap.OfKind(kindKeyAlias)) != 2 {
 		t.Errorf("alias %+v of %d", got, len(snap.OfKind(kindKeyAlias)))
 	}
 	if n := aws.count("kms.ListAliases"); n != 2 {

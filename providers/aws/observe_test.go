@@ -111,7 +111,7 @@ func TestLoadBalancersOfInterest(t *testing.T) {
 		t.Errorf("listeners read: %+v, want those of the load balancer that the spec names", listeners)
 	}
 	for _, r := range snap.OfKind(providers.KindLoadBalancer) {
-		if _, has := r.Fields["/listeners"]; has != (r.Name == "byo") {
+		if _, has := r.Fields.Lookup("/listeners"); has != (r.Name == "byo") {
 			t.Errorf("%s has listeners: %v", r.Name, has)
 		}
 	}

@@ -35,17 +35,17 @@ func relationsOf(snap *providers.Snapshot) *relations {
 	for id, resource := range snap.Resources {
 		switch id.Kind {
 		case providers.KindVolume:
-			r.add(id, providers.KindInstance, resource.Fields["/attachments"].Value.Elements()...)
+			r.add(id, providers.KindInstance, resource.Fields.Get("/attachments").Value.Elements()...)
 		case providers.KindNetworkInterface:
 			// The groups of the primary interface are the instance's.
-			if index, ok := resource.Fields["/deviceIndex"]; ok && index.Value.Text() == "0" {
-				r.add(id, providers.KindInstance, resource.Fields["/instanceId"].Value.Text())
+			if index, ok := resource.Fields.Lookup("/deviceIndex"); ok && index.Value.Text() == "0" {
+				r.add(id, providers.KindInstance, resource.Fields.Get("/instanceId").Value.Text())
 			}
 		case providers.KindRouteTable, providers.KindNetworkACL:
 			// A subnet is private or public by its table's routes.
-			r.add(id, providers.KindSubnet, resource.Fields[pathAssociations].Value.Elements()...)
+			r.add(id, providers.KindSubnet, resource.Fields.Get(pathAssociations).Value.Elements()...)
 		case providers.KindLoadBalancer:
-			for path := range resource.Fields {
+			for path := range resource.Fields.All() {
 				if s := providers.Segments(path); len(s) > 1 && s[0] == "targetGroups" {
 					r.groups[s[1]] = id
 				}

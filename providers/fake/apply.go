@@ -57,7 +57,7 @@ func (p *Provider) Inert(id providers.ID, inert bool) {
 
 // set changes one field; it reports whether that changed anything.
 func set(r *providers.Resource, f providers.FieldChange) bool {
-	old := r.Fields[f.Path]
+	old := r.Fields.Get(f.Path)
 	value := f.Want
 	if f.Element {
 		elements := old.Value.Elements()
@@ -72,7 +72,7 @@ func set(r *providers.Resource, f providers.FieldChange) bool {
 		return false
 	}
 	if value.IsAbsent() {
-		delete(r.Fields, f.Path)
+		r.Fields.Delete(f.Path)
 		return true
 	}
 	old.Value = value

@@ -182,9 +182,9 @@ func (p *Provider) seen(r *providers.Resource) *providers.Resource {
 		if !ok || err == nil {
 			continue
 		}
-		for path := range c.Fields {
+		for path := range c.Fields.All() {
 			if path == "/"+prefix || strings.HasPrefix(path, "/"+prefix+"/") {
-				delete(c.Fields, path)
+				c.Fields.Delete(path)
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (p *Provider) catalog() []providers.CatalogRow {
 	rows := map[string]providers.CatalogRow{}
 	for _, w := range p.wants {
 		for i := range w.resources {
-			for path, f := range w.resources[i].Fields {
+			for path, f := range w.resources[i].Fields.All() {
 				kind := w.resources[i].ID.Kind
 				rows[kind+path] = providers.CatalogRow{
 					Kind: kind, Path: path, From: "the test", Mutability: f.Mutability,

@@ -110,14 +110,14 @@ func TestCallsAndMutations(t *testing.T) {
 // What was given out stays the test's: changing it does not change the cloud.
 func TestSnapshotsShareNothing(t *testing.T) {
 	p, _, scope := newCloud()
-	r := &providers.Resource{ID: idOne, Fields: map[string]providers.Field{"/a": {Value: providers.Int(1)}}}
+	r := &providers.Resource{ID: idOne, Fields: providers.FieldsOf(map[string]providers.Field{"/a": {Value: providers.Int(1)}})}
 	p.Put(r)
 	for range 2 {
 		snap, err := p.Observe(t.Context(), scope)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := snap.Resources[idOne].Fields["/a"].Value.Text(); got != "1" {
+		if got := snap.Resources[idOne].Fields.Get("/a").Value.Text(); got != "1" {
 			t.Fatalf("/a is %s", got)
 		}
 		snap.Resources[idOne].Set("/a", providers.Field{Value: providers.Int(2)})

@@ -152,7 +152,7 @@ func (s *state) refusals(env *Environment) (out []refusal, allowed []providers.C
 
 // wantedChanges are changes that would make each wanted field, ordered.
 func wantedChanges(w *providers.Resource) (out []providers.FieldChange) {
-	for path, f := range w.Fields {
+	for path, f := range w.Fields.All() {
 		if f.Value.IsSet() && f.Match != providers.OneOf {
 			for _, e := range f.Value.Elements() {
 				out = append(out, providers.FieldChange{Path: path, Want: providers.String(e), Element: true, Mutability: f.Mutability})

@@ -44,7 +44,7 @@ func badSeenResource(id providers.ID, r *providers.Resource) (out problems) {
 	if r.Unsettled || r.Unchecked != "" || r.Absent || !r.Since.IsZero() {
 		out = append(out, "it carries what only wanted resources may: unsettled, unchecked, absent or since")
 	}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		if problem := badSeenField(path, f); problem != "" {
 			out = append(out, path+": "+problem)
 		}

@@ -72,8 +72,8 @@ func (s *state) seenIDs() []providers.ID {
 // disagreements compares what both ways of reading give of one resource. The
 // live read may tell more, as of a VPC that no cluster uses.
 func disagreements(bulk, live *providers.Resource) (out problems) {
-	for path, b := range bulk.Fields {
-		l, ok := live.Fields[path]
+	for path, b := range bulk.Fields.All() {
+		l, ok := live.Fields.Lookup(path)
 		switch {
 		case !ok:
 			out = append(out, fmt.Sprintf("%s%s: observe says %q, confirm nothing", bulk.ID, path, b.Value.Text()))
@@ -101,8 +101,8 @@ func disagreements(bulk, live *providers.Resource) (out problems) {
 
 // foreignDisagreements compares who owns the elements of sets.
 func foreignDisagreements(bulk, live *providers.Resource) (out problems) {
-	for path, b := range bulk.Fields {
-		if diff := cmp.Diff(b.Foreign, live.Fields[path].Foreign); diff != "" {
+	for path, b := range bulk.Fields.All() {
+		if diff := cmp.Diff(b.Foreign, live.Fields.Get(path).Foreign); diff != "" {
 			out = append(out, fmt.Sprintf("%s%s: observe and confirm differ in what is foreign (-observe +confirm):\n%s", bulk.ID, path, diff))
 		}
 	}

@@ -129,9 +129,9 @@ func lasting(h Harness, r *providers.Resource) *providers.Resource {
 		return r
 	}
 	r = r.Clone()
-	for path := range r.Fields {
+	for path := range r.Fields.All() {
 		if _, volatile := h.Volatile[r.ID.Kind+path]; volatile {
-			delete(r.Fields, path)
+			r.Fields.Delete(path)
 		}
 	}
 	return r

@@ -42,7 +42,7 @@ func newFake(t *testing.T) (Harness, *Environment) {
 		p.Want(ref, instance, group)
 
 		seen := &providers.Resource{ID: instance.ID, Name: name, Closed: []string{"/tags"}, ClusterTags: []string{"c1"}}
-		for path, f := range instance.Fields {
+		for path, f := range instance.Fields.All() {
 			seen.Set(path, providers.Field{Value: f.Value})
 		}
 		p.Put(seen)
@@ -73,7 +73,7 @@ func newFake(t *testing.T) (Harness, *Environment) {
 func setField(p *fake.Provider, path string, v providers.Value) {
 	p.Alter(id("Instance", "i-m1"), func(r *providers.Resource) {
 		if v.IsAbsent() {
-			delete(r.Fields, path)
+			r.Fields.Delete(path)
 			return
 		}
 		r.Set(path, providers.Field{Value: v})
@@ -174,7 +174,7 @@ func TestSuiteFindsBrokenProviders(t *testing.T) {
 			"a fresh environment is in sync", `want "m5", have "M5"`,
 		},
 		"does not see what it wants": {
-			seenInstance(func(r *providers.Resource) { delete(r.Fields, "/type") }),
+			seenInstance(func(r *providers.Resource) { r.Fields.Delete("/type") }),
 			"a fresh environment is in sync", "want at least",
 		},
 		"wants other ids than it sees": {
@@ -228,7 +228,7 @@ func TestSuiteFindsBrokenProviders(t *testing.T) {
 		"confirm leaves a field out": {
 			func(b *broken) {
 				b.confirm = func(c *providers.Confirmation) {
-					delete(c.Resources[id("Instance", "i-m2")].Fields, "/groups")
+					c.Resources[id("Instance", "i-m2")].Fields.Delete("/groups")
 				}
 			}, "confirm agrees with observe", "confirm nothing",
 		},

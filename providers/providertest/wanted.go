@@ -103,7 +103,7 @@ func checkWanted(ctx context.Context, h Harness, env *Environment, _ *testing.T)
 			}
 			named[key] = true
 		}
-		for path, f := range w.Fields {
+		for path, f := range w.Fields.All() {
 			if !catalog.has(w.ID.Kind, path) {
 				say("%s is not in the catalog", path)
 			}

@@ -80,7 +80,7 @@ func (w *writer) refuse() error {
 // refuseField keeps to what the owner has an opinion on: tags, keys, disks and
 // adapters that it does not name belong to others.
 func (w *writer) refuseField(f *providers.FieldChange) error {
-	if _, ok := w.change.Want.Fields[f.Path]; !ok {
+	if _, ok := w.change.Want.Fields.Lookup(f.Path); !ok {
 		return refusal(providers.ReasonForeign, "%s is not the owner's: its spec does not name it", f.Path)
 	}
 	if f.Want.IsAbsent() && (!f.Element || f.Path != snapshotsPath) {
@@ -253,14 +253,14 @@ func under(prefix string) func(string) bool {
 
 // satisfied reports whether a machine is as a field change wants it.
 func (w *writer) satisfied(f *providers.FieldChange, now *providers.Resource) bool {
-	have := now.Fields[f.Path].Value
+	have := now.Fields.Get(f.Path).Value
 	if f.Element {
 		if f.Want.IsAbsent() {
 			return !have.Has(f.Have.Text())
 		}
 		return have.Has(f.Want.Text())
 	}
-	want := w.change.Want.Fields[f.Path]
+	want := w.change.Want.Fields.Get(f.Path)
 	switch {
 	case want.Match == providers.AtLeast:
 		least, _ := f.Want.Number()
@@ -281,7 +281,7 @@ func (w *writer) satisfied(f *providers.FieldChange, now *providers.Resource) bo
 func (w *writer) unmoved(m *machine) error {
 	for i := range w.change.Fields {
 		f := &w.change.Fields[i]
-		now, ok := m.now.Fields[f.Path]
+		now, ok := m.now.Fields.Lookup(f.Path)
 		if f.Element || f.Path == powerPath || !ok || w.satisfied(f, m.now) || now.Value.Equal(f.Have) {
 			continue
 		}

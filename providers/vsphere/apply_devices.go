@@ -80,7 +80,7 @@ func (r *reconfiguration) policy(ctx context.Context, f *providers.FieldChange) 
 // pciDevices. It takes none away.
 func (r *reconfiguration) pci(f *providers.FieldChange) error {
 	for _, word := range f.Want.Elements() {
-		if r.m.now.Fields[pciPath].Value.Has(word) {
+		if r.m.now.Fields.Get(pciPath).Value.Has(word) {
 			continue
 		}
 		backing, ok := pciBacking(word)

@@ -75,7 +75,7 @@ func (w *writer) read(ctx context.Context) (*machine, error) {
 // identified makes sure that the machine is the one that was compared, and the
 // only one: an identity that is in doubt is never written to.
 func (w *writer) identified(ctx context.Context, m *machine) error {
-	was, is := w.change.Have.Fields["/biosUuid"].Value.Text(), m.now.Fields["/biosUuid"].Value.Text()
+	was, is := w.change.Have.Fields.Get("/biosUuid").Value.Text(), m.now.Fields.Get("/biosUuid").Value.Text()
 	if was != is {
 		return refusal(providers.ReasonMoved, "virtual machine %s has BIOS UUID %s now, and had %s when the change was decided", m.ref.Value, is, was)
 	}

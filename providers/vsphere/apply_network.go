@@ -155,11 +155,11 @@ func (a wantedAdapter) on(network string) bool {
 }
 
 func (r *reconfiguration) wantedAdapters() []wantedAdapter {
-	n, _ := r.w.change.Want.Fields[countPath].Value.Number()
+	n, _ := r.w.change.Want.Fields.Get(countPath).Value.Number()
 	out := make([]wantedAdapter, 0, max(n, 0))
 	for i := range int(n) {
 		part := func(name string) providers.Value {
-			return r.w.change.Want.Fields[providers.Pointer("networks", strconv.Itoa(i), name)].Value
+			return r.w.change.Want.Fields.Get(providers.Pointer("networks", strconv.Itoa(i), name)).Value
 		}
 		a := wantedAdapter{network: part("networkName"), mac: part("macAddress"), kind: part("adapterType").Text()}
 		if a.kind == "" {
@@ -211,7 +211,7 @@ func (r *reconfiguration) addMissing(ctx context.Context, cards []types.BaseVirt
 }
 
 func (r *reconfiguration) networkAt(index int) string {
-	return r.m.now.Fields[providers.Pointer("networks", strconv.Itoa(index), "networkName")].Value.Text()
+	return r.m.now.Fields.Get(providers.Pointer("networks", strconv.Itoa(index), "networkName")).Value.Text()
 }
 
 // unpermuted refuses to rewire adapters that are all on a wanted network, each
@@ -238,7 +238,7 @@ func (r *reconfiguration) unpermuted(cards []types.BaseVirtualDevice, wanted []w
 // backing gives the device backing of a network in the machine's datacenter,
 // under the name that findings give it.
 func (r *reconfiguration) backing(ctx context.Context, want providers.Value) (types.BaseVirtualDeviceBackingInfo, error) {
-	dc := r.m.now.Fields["/datacenter"].Value.Text()
+	dc := r.m.now.Fields.Get("/datacenter").Value.Text()
 	for _, name := range want.Elements() {
 		for _, e := range r.w.inv.entities {
 			if inventoryKinds[e.ref.Type] != kindNetwork || e.datacenter != dc || r.w.inv.networkName(e) != name {

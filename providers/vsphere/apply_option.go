@@ -16,7 +16,7 @@ import (
 // change has its digest only: the value is then read from the owner's spec, and
 // must have that digest.
 func (w *writer) optionValue(ctx context.Context, key string, f *providers.FieldChange) (string, error) {
-	if !w.change.Want.Fields[f.Path].Sensitive {
+	if !w.change.Want.Fields.Get(f.Path).Sensitive {
 		return f.Want.Text(), nil
 	}
 	machine, err := w.provider.machineOf(ctx, w.change.Owner)

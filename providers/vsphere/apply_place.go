@@ -89,7 +89,7 @@ func (w *writer) relocateStep(ctx context.Context, m *machine) (*step, error) {
 // spec does not name. Without a locator each disk follows the machine
 // (VirtualMachineRelocateSpec.disk).
 func (w *writer) disksThatStay(m *machine) []types.VirtualMachineRelocateSpecDiskLocator {
-	home := w.inv.datastoreNamed(m.now.Fields["/datacenter"].Value.Text(), m.str("config.files.vmPathName"))
+	home := w.inv.datastoreNamed(m.now.Fields.Get("/datacenter").Value.Text(), m.str("config.files.vmPathName"))
 	var out []types.VirtualMachineRelocateSpecDiskLocator
 	for _, device := range m.hw.Device {
 		d, ok := device.(*types.VirtualDisk)
@@ -112,7 +112,7 @@ func (w *writer) disksThatStay(m *machine) []types.VirtualMachineRelocateSpecDis
 
 // names reports whether the owner's spec gives a size for a disk.
 func (w *writer) names(key int32) bool {
-	_, ok := w.change.Want.Fields[disk{key: key}.path("sizeGiB")]
+	_, ok := w.change.Want.Fields.Lookup(disk{key: key}.path("sizeGiB"))
 	return ok
 }
 
@@ -129,7 +129,7 @@ func (w *writer) placeOf(m *machine, f *providers.FieldChange, kind string) (*en
 // placesOf gives what a field's wanted paths name. Machines are not moved
 // between datacenters: their networks would not come along.
 func (w *writer) placesOf(m *machine, f *providers.FieldChange, kind string) []*entity {
-	dc := m.now.Fields["/datacenter"].Value.Text()
+	dc := m.now.Fields.Get("/datacenter").Value.Text()
 	var out []*entity
 	for _, e := range w.inv.entities {
 		if inventoryKinds[e.ref.Type] == kind && e.datacenter == dc && slices.Contains(f.Want.Elements(), e.path) {
@@ -176,7 +176,7 @@ func (w *writer) groupStep(ctx context.Context, m *machine) (*step, error) {
 	for _, f := range w.left(m, func(p string) bool { return p == groupsPath }) {
 		for _, name := range f.Want.Elements() {
 			what := "add it to VM group " + name
-			if m.now.Fields[groupsPath].Value.Has(name) || w.done[what] {
+			if m.now.Fields.Get(groupsPath).Value.Has(name) || w.done[what] {
 				continue
 			}
 			cluster, group, err := w.groupOf(ctx, m, name)

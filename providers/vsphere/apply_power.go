@@ -140,7 +140,7 @@ func (w *writer) powerOnStep(_ context.Context, m *machine) (*step, error) {
 // startsAgain reports whether the machine is on at the end: the change may stop
 // it, and the owner wants it on.
 func (w *writer) startsAgain() bool {
-	if !w.change.Disruptive || w.change.Want.Fields[powerPath].Value.Text() != string(types.VirtualMachinePowerStatePoweredOn) {
+	if !w.change.Disruptive || w.change.Want.Fields.Get(powerPath).Value.Text() != string(types.VirtualMachinePowerStatePoweredOn) {
 		return false
 	}
 	for i := range w.change.Fields {

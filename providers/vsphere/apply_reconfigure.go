@@ -59,7 +59,7 @@ func (w *writer) hot(m *machine, path string) bool {
 		return false
 	}
 	want, _ := f.Want.Number()
-	have, _ := m.now.Fields[path].Value.Number()
+	have, _ := m.now.Fields.Get(path).Value.Number()
 	switch {
 	case path == memoryPath:
 		return want > have && m.may("config.memoryHotAddEnabled")

@@ -66,7 +66,7 @@ func firstMachine(t *testing.T, s *vcsim, p *Provider, cpus int32) (providers.Sc
 	return scope, providers.Change{
 		Resource: have.ID, Want: want, Have: have, Disruptive: true, Token: "1",
 		Fields: []providers.FieldChange{{
-			Path: cpusPath, Want: providers.Int(cpus), Have: have.Fields[cpusPath].Value, Mutability: providers.InPlaceDisruptive,
+			Path: cpusPath, Want: providers.Int(cpus), Have: have.Fields.Get(cpusPath).Value, Mutability: providers.InPlaceDisruptive,
 		}},
 	}
 }
@@ -175,7 +175,7 @@ func TestApplyGuestThatDoesNotShutDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := confirmed.Resources[change.Resource]
-	if got := r.Fields[cpusPath].Value.Text() + " " + r.Fields[powerPath].Value.Text(); got != "4 poweredOn" {
+	if got := r.Fields.Get(cpusPath).Value.Text() + " " + r.Fields.Get(powerPath).Value.Text(); got != "4 poweredOn" {
 		t.Errorf("the machine is %s", got)
 	}
 }

@@ -96,7 +96,7 @@ func (f *confirmer) one(ctx context.Context, c *vim25.Client, id providers.ID) e
 // markSharedBIOS makes a machine Unknown that shares its BIOS UUID with
 // another one, as markDuplicates does in a sweep.
 func (f *confirmer) markSharedBIOS(ctx context.Context, c *vim25.Client, r *providers.Resource) error {
-	bios := r.Fields["/biosUuid"].Value.Text()
+	bios := r.Fields.Get("/biosUuid").Value.Text()
 	same, err := sameBIOS(ctx, c, bios)
 	if err != nil || len(same) < 2 {
 		return err

@@ -172,7 +172,7 @@ type seenDisk struct {
 // seenDisks gives a resource's disks in the order of their device keys.
 func seenDisks(r *providers.Resource) []seenDisk {
 	var out []seenDisk
-	for p, f := range r.Fields {
+	for p, f := range r.Fields.All() {
 		segments := providers.Segments(p)
 		if len(segments) != 3 || segments[0] != "disks" || segments[2] != "position" {
 			continue
@@ -181,8 +181,8 @@ func seenDisks(r *providers.Resource) []seenDisk {
 		out = append(out, seenDisk{
 			key:      key,
 			position: f.Value.Text(),
-			foreign:  r.Fields[providers.Pointer("disks", key, "foreign")].Value.Text(),
-			parent:   !r.Fields[providers.Pointer("disks", key, "hasParent")].Value.IsAbsent(),
+			foreign:  r.Fields.Get(providers.Pointer("disks", key, "foreign")).Value.Text(),
+			parent:   !r.Fields.Get(providers.Pointer("disks", key, "hasParent")).Value.IsAbsent(),
 		})
 	}
 	slices.SortFunc(out, func(a, b seenDisk) int {

@@ -54,11 +54,11 @@ func (d *desired) hardware() error {
 // hotAdd says how processors or memory change: in place where the machine takes
 // more of them while it runs, otherwise with the machine stopped.
 func (d *desired) hotAdd(path, enabled string, want int64) providers.Mutability {
-	if d.seen == nil || d.seen.Fields[powerPath].Value.Text() != string(infrav1.VirtualMachinePowerStatePoweredOn) {
+	if d.seen == nil || d.seen.Fields.Get(powerPath).Value.Text() != string(infrav1.VirtualMachinePowerStatePoweredOn) {
 		return providers.InPlaceDisruptive
 	}
-	have, ok := d.seen.Fields[path].Value.Number()
-	if ok && want > have && d.seen.Fields[enabled].Value.Equal(providers.Bool(true)) {
+	have, ok := d.seen.Fields.Get(path).Value.Number()
+	if ok && want > have && d.seen.Fields.Get(enabled).Value.Equal(providers.Bool(true)) {
 		return providers.InPlace
 	}
 	return providers.InPlaceDisruptive

@@ -85,7 +85,7 @@ func (d *desired) tags() {
 func (d *desired) extraConfig() {
 	for _, key := range slices.Sorted(maps.Keys(d.w.spec.CustomVMXKeys)) {
 		path := providers.Pointer("extraConfig", key)
-		if d.seen != nil && d.secret.foreign(d.seen.Fields[path]) {
+		if d.seen != nil && d.secret.foreign(d.seen.Fields.Get(path)) {
 			d.skip("extraConfig/"+key, "the snapshot was taken by another process, and its digests of secret values cannot be compared")
 			continue
 		}

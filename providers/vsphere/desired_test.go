@@ -71,7 +71,7 @@ func wanted(t *testing.T, owner *providers.Owner, snap *providers.Snapshot) []pr
 
 func texts(r *providers.Resource) map[string]string {
 	out := map[string]string{}
-	for p, f := range r.Fields {
+	for p, f := range r.Fields.All() {
 		out[p] = f.Value.Text()
 		if f.Match != providers.Exactly {
 			out[p] += " " + f.Match.String()
@@ -229,10 +229,10 @@ func TestUnresolvedIsUnchecked(t *testing.T) {
 		m.Spec.Network.Devices = []infrav1.NetworkDeviceSpec{{NetworkName: "gone"}}
 	})
 	want := wanted(t, owner, snapshotOf(seenVM(nil), dc))
-	if _, ok := want[0].Fields["/folder"]; ok {
+	if _, ok := want[0].Fields.Lookup("/folder"); ok {
 		t.Error("a folder that is not there is wanted")
 	}
-	if got := want[0].Fields["/resourcePool"].Value.Text(); got != "/dc/host/c/Resources/gone" {
+	if got := want[0].Fields.Get("/resourcePool").Value.Text(); got != "/dc/host/c/Resources/gone" {
 		t.Errorf("resource pool %q: a whole path says what is wanted also when nothing is there", got)
 	}
 	var parts []string
@@ -262,13 +262,13 @@ func TestC30Quantities(t *testing.T) {
 		"3072Mi": "3072", "3Gi": "3072", "3221225472": "3072", "4Gi": "4096", "4G": "3815", "1": "1",
 	} {
 		all := wanted(t, machineOwner(func(m *infrav1.VSphereMachine) { m.Spec.Resources.Limits.Memory = resource.MustParse(memory) }), snapshotOf(seenVM(nil)))
-		if got := all[0].Fields["/resources/limits/memory"].Value.Text(); got != want {
+		if got := all[0].Fields.Get("/resources/limits/memory").Value.Text(); got != want {
 			t.Errorf("%s is %s MiB, want %s", memory, got, want)
 		}
 	}
 	for cpu, want := range map[string]string{"1G": "1000", "1000M": "1000", "1000000000": "1000", "1000000000000m": "1000", "1000000001": "1001"} {
 		all := wanted(t, machineOwner(func(m *infrav1.VSphereMachine) { m.Spec.Resources.Requests.CPU = resource.MustParse(cpu) }), snapshotOf(seenVM(nil)))
-		if got := all[0].Fields["/resources/requests/cpu"].Value.Text(); got != want {
+		if got := all[0].Fields.Get("/resources/requests/cpu").Value.Text(); got != want {
 			t.Errorf("%s is %s MHz, want %s", cpu, got, want)
 		}
 	}

@@ -20,7 +20,7 @@ func markDuplicates(machines []*providers.Resource) []*providers.Resource {
 	byBIOS := map[string][]*providers.Resource{}
 	byID := map[string][]*providers.Resource{}
 	for _, m := range machines {
-		if bios := m.Fields["/biosUuid"].Value.Text(); bios != "" {
+		if bios := m.Fields.Get("/biosUuid").Value.Text(); bios != "" {
 			byBIOS[bios] = append(byBIOS[bios], m)
 		}
 		byID[m.ID.Name] = append(byID[m.ID.Name], m)
@@ -54,4 +54,4 @@ func markSame(machines []*providers.Resource, what string) {
 	}
 }
 
-func moid(r *providers.Resource) string { return r.Fields["/moid"].Value.Text() }
+func moid(r *providers.Resource) string { return r.Fields.Get("/moid").Value.Text() }

@@ -50,7 +50,7 @@ func (w *wantedMachine) identify(machine *infrav1.VSphereMachine, snap *provider
 
 // mismatch says why the machine in an owner's place cannot be told to be its.
 func mismatch(uuid string, r *providers.Resource) string {
-	bios := r.Fields["/biosUuid"].Value.Text()
+	bios := r.Fields.Get("/biosUuid").Value.Text()
 	if bios == "" {
 		return fmt.Sprintf("no virtual machine reports UUID %s, and %s (%s) in its place reports none: %s", uuid, r.Name, moid(r), r.Unknown)
 	}
@@ -79,7 +79,7 @@ func (w *wantedMachine) lookalike(snap *providers.Snapshot, x *snapshotIndex) *p
 	}
 	folders := w.places(x).folder(w.spec.Folder)
 	for _, r := range x.name[w.name()] {
-		folder := r.Fields["/folder"].Value
+		folder := r.Fields.Get("/folder").Value
 		if len(folders) == 0 || folder.IsAbsent() || providers.Set(folders...).Has(folder.Text()) {
 			candidates = append(candidates, r)
 		}
@@ -95,7 +95,7 @@ func (w *wantedMachine) lookalike(snap *providers.Snapshot, x *snapshotIndex) *p
 // claimed reports whether another machine of the cluster has recorded the
 // UUID.
 func (w *wantedMachine) claimed(r *providers.Resource) bool {
-	bios := r.Fields["/biosUuid"].Value.Text()
+	bios := r.Fields.Get("/biosUuid").Value.Text()
 	if bios == "" {
 		return false
 	}

@@ -79,7 +79,7 @@ func newIndex(snap *providers.Snapshot) *snapshotIndex {
 func byID(a, b *providers.Resource) int { return strings.Compare(a.ID.Name, b.ID.Name) }
 
 func (x *snapshotIndex) addMachine(r *providers.Resource) {
-	if bios := r.Fields["/biosUuid"].Value.Text(); bios != "" {
+	if bios := r.Fields.Get("/biosUuid").Value.Text(); bios != "" {
 		x.bios[bios] = append(x.bios[bios], r)
 	}
 	if r.Name != "" {
@@ -90,7 +90,7 @@ func (x *snapshotIndex) addMachine(r *providers.Resource) {
 	}
 }
 
-func pathOf(r *providers.Resource) string { return r.Fields["/path"].Value.Text() }
+func pathOf(r *providers.Resource) string { return r.Fields.Get("/path").Value.Text() }
 
 // byUUID gives the machines that a provider id may mean: those whose BIOS UUID
 // it is, else those whose BIOS UUID it is in the other byte order, else the

@@ -121,7 +121,7 @@ func (mr *machineReader) place(o *object, r *providers.Resource) {
 	}
 	if pool := mr.inv.entities[o.refTo("resourcePool")]; pool != nil && pool.path != "" {
 		r.Set("/resourcePool", field(providers.String(pool.path)))
-		if _, ok := r.Fields["/datacenter"]; !ok {
+		if _, ok := r.Fields.Lookup("/datacenter"); !ok {
 			// A machine in a vApp has no folder.
 			r.Set("/datacenter", field(providers.String(pool.datacenter)))
 		}
@@ -143,7 +143,7 @@ func (mr *machineReader) homeDatastore(o *object, r *providers.Resource) *entity
 	if all, ok := o.props["datastore"].(types.ArrayOfManagedObjectReference); ok && len(all.ManagedObjectReference) == 1 {
 		return mr.inv.entities[all.ManagedObjectReference[0]]
 	}
-	return mr.inv.datastoreNamed(r.Fields["/datacenter"].Value.Text(), o.str("config.files.vmPathName"))
+	return mr.inv.datastoreNamed(r.Fields.Get("/datacenter").Value.Text(), o.str("config.files.vmPathName"))
 }
 
 func (mr *machineReader) scalars(o *object, r *providers.Resource) {

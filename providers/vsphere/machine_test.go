@@ -92,7 +92,7 @@ func TestMissingProperties(t *testing.T) {
 		missing("config.extraConfig", "NoPermission"), missing("config.hardware", "NoPermission"), missing("snapshot", "NoPermission"), missing("guest.net", "NoPermission"),
 		prop("guest.toolsRunningStatus", string(types.VirtualMachineToolsRunningStatusGuestToolsRunning))))
 	for _, path := range []string{"/extraConfig/a", "/disks/2000/sizeGiB", "/networks/0/networkName", "/snapshots", "/addresses", "/numCPUs"} {
-		if _, ok := r.Fields[path]; ok || r.Closes(path) {
+		if _, ok := r.Fields.Lookup(path); ok || r.Closes(path) {
 			t.Errorf("%s is told though it was not read", path)
 		}
 	}
@@ -149,7 +149,7 @@ func TestDevices(t *testing.T) {
 		"/networks/3/networkName": "VM Network", "/networks/3/adapterType": "pcnet32",
 	}
 	got := map[string]string{}
-	for path, f := range r.Fields {
+	for path, f := range r.Fields.All() {
 		for _, prefix := range []string{"/disks", "/net", "/num", "/cores", "/memory", "/pci"} {
 			if strings.HasPrefix(path, prefix) {
 				got[path] = f.Value.Text()
@@ -173,7 +173,7 @@ func TestGuestAddresses(t *testing.T) {
 		types.VirtualMachineToolsRunningStatusGuestToolsExecutingScripts: "",
 	} {
 		r := testReader().resource(seenMachine(prop("guest.net", net), prop("guest.toolsRunningStatus", string(tools))))
-		if got := r.Fields["/addresses"].Value; got.Text() != want || got.IsAbsent() != (want == "") {
+		if got := r.Fields.Get("/addresses").Value; got.Text() != want || got.IsAbsent() != (want == "") {
 			t.Errorf("%s: addresses %q, want %q", tools, got.Text(), want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestSnapshotNames(t *testing.T) {
 		Name: "a", ChildSnapshotList: []types.VirtualMachineSnapshotTree{{Name: "b"}, {Name: "c", ChildSnapshotList: []types.VirtualMachineSnapshotTree{{Name: "d"}}}},
 	}}}
 	r := testReader().resource(seenMachine(prop("snapshot", info)))
-	if got := r.Fields["/snapshots"].Value.Text(); got != "a, b, c, d" {
+	if got := r.Fields.Get("/snapshots").Value.Text(); got != "a, b, c, d" {
 		t.Errorf("snapshots %q", got)
 	}
 }

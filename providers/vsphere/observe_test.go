@@ -45,7 +45,7 @@ func TestConfirm(t *testing.T) {
 	p := newTestProvider(t)
 	scope, snap := observe(t, p, sim.owner())
 	vm := snap.OfKind(providers.KindVirtualMachine)[0]
-	bios := vm.Fields["/biosUuid"].Value.Text()
+	bios := vm.Fields.Get("/biosUuid").Value.Text()
 	swapped := bios[6:8] + bios[4:6] + bios[2:4] + bios[0:2] + "-" + bios[11:13] + bios[9:11] + "-" + bios[16:18] + bios[14:16] + bios[18:]
 	there := []providers.ID{vm.ID, virtualMachine(bios), virtualMachine(strings.ToUpper(bios)), virtualMachine(swapped), virtualMachine(moid(vm))}
 	absent := []providers.ID{virtualMachine("4c4c4544-0051-3610-8054-b4c04f4d5131"), virtualMachine("vm-4711")}
@@ -75,7 +75,7 @@ func TestC34ConfirmDuplicate(t *testing.T) {
 	p := newTestProvider(t)
 	scope, snap := observe(t, p, sim.owner())
 	vms := snap.OfKind(providers.KindVirtualMachine)
-	bios := vms[0].Fields["/biosUuid"].Value.Text()
+	bios := vms[0].Fields.Get("/biosUuid").Value.Text()
 	ctx := sim.model.Service.Context
 	other := ctx.Map.Get(types.ManagedObjectReference{Type: "VirtualMachine", Value: moid(vms[1])}).(*simulator.VirtualMachine)
 	ctx.WithLock(other.Self, func() { other.Config.Uuid = bios })

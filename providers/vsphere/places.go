@@ -132,12 +132,12 @@ func (p places) datastore(ref string) []string {
 	found := p.find(kindDatastore, "/datastore", "/datastore", ref)
 	out := paths(found)
 	for _, ds := range found {
-		if pod := ds.Fields["/storagePod"].Value.Text(); pod != "" {
+		if pod := ds.Fields.Get("/storagePod").Value.Text(); pod != "" {
 			pods[pod] = true
 		}
 	}
 	for _, ds := range p.x.ordered[kindDatastore] {
-		if pods[ds.Fields["/storagePod"].Value.Text()] {
+		if pods[ds.Fields.Get("/storagePod").Value.Text()] {
 			out = append(out, pathOf(ds))
 		}
 	}
@@ -153,14 +153,14 @@ func (p places) network(ref string) []string {
 	}
 	var out []string
 	for _, n := range p.find(kindNetwork, "/network", "/network", ref) {
-		out = append(out, n.Fields["/networkName"].Value.Text())
+		out = append(out, n.Fields.Get("/networkName").Value.Text())
 	}
 	if len(out) > 0 {
 		return out
 	}
 	for _, n := range p.x.ordered[kindNetwork] {
-		if n.Fields["/portgroupKey"].Value.Text() == ref || n.Fields["/opaqueNetworkId"].Value.Text() == ref {
-			out = append(out, n.Fields["/networkName"].Value.Text())
+		if n.Fields.Get("/portgroupKey").Value.Text() == ref || n.Fields.Get("/opaqueNetworkId").Value.Text() == ref {
+			out = append(out, n.Fields.Get("/networkName").Value.Text())
 		}
 	}
 	return out
@@ -172,7 +172,7 @@ func (p places) network(ref string) []string {
 func (p places) template(ref string) (found []*providers.Resource) {
 	if uuid, err := canonical.UUID(ref); err == nil {
 		for _, t := range p.x.ordered[kindTemplate] {
-			if t.Fields["/instanceUuid"].Value.Text() == uuid {
+			if t.Fields.Get("/instanceUuid").Value.Text() == uuid {
 				return []*providers.Resource{t}
 			}
 		}

@@ -31,7 +31,7 @@ func TestPlatformCoresPerSocketDefault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hw := types.VirtualHardware{NumCPU: 4, NumCoresPerSocket: tt.cores, AutoCoresPerSocket: tt.auto}
 			r := testReader().resource(seenMachine(prop("config.hardware", hw), prop("runtime.powerState", string(tt.power))))
-			if got := r.Fields["/coresPerSocket"].Value.Text(); got != tt.want || r.Closes("/coresPerSocket") {
+			if got := r.Fields.Get("/coresPerSocket").Value.Text(); got != tt.want || r.Closes("/coresPerSocket") {
 				t.Errorf("cores per socket %q, want %q; closed %v", got, tt.want, r.Closes("/coresPerSocket"))
 			}
 		})
@@ -70,16 +70,16 @@ func TestPlatformDiskModes(t *testing.T) {
 			d := &types.VirtualDisk{CapacityInBytes: 40 << 30}
 			d.Key, d.ControllerKey, d.UnitNumber, d.Backing = 2000, 1000, ptr.To[int32](0), tt.backing
 			r := testReader().resource(seenMachine(prop("config.hardware", types.VirtualHardware{Device: []types.BaseVirtualDevice{scsi, d}})))
-			if size, _ := r.Fields["/disks/2000/sizeGiB"].Value.Number(); size != 40 {
+			if size, _ := r.Fields.Get("/disks/2000/sizeGiB").Value.Number(); size != 40 {
 				t.Errorf("size %d: the mode is no matter of it", size)
 			}
-			if got := !r.Fields["/disks/2000/hasParent"].Value.IsAbsent(); got != tt.parent {
+			if got := !r.Fields.Get("/disks/2000/hasParent").Value.IsAbsent(); got != tt.parent {
 				t.Errorf("has a parent: %v", got)
 			}
 			if (len(r.Warnings) == 1) != (tt.warned != "") || !strings.Contains(strings.Join(r.Warnings, ""), tt.warned) {
 				t.Errorf("warnings %q, want %q", r.Warnings, tt.warned)
 			}
-			for path := range r.Fields {
+			for path := range r.Fields.All() {
 				if strings.HasSuffix(path, "/mode") {
 					t.Errorf("%s would be compared", path)
 				}

@@ -53,11 +53,11 @@ func (s *standIn) machine(owner client.Object, apiVersion, kind string, labels m
 	infra.Spec.InstanceType, infra.Spec.ProviderID = "m5.large", ptr.To("aws:///z/i-"+name)
 	infra.OwnerReferences = []metav1.OwnerReference{{APIVersion: coreVersion, Kind: "Machine", Name: name, UID: m.UID}}
 	s.create(infra)
-	fields := map[string]providers.Field{
+	fields := providers.FieldsOf(map[string]providers.Field{
 		"/tags/team":    {Value: providers.String("blue"), Mutability: providers.InPlace},
 		"/keyName":      {Value: providers.String("k"), Mutability: providers.Immutable},
 		"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive},
-	}
+	})
 	r := &providers.Resource{ID: idOf(name), Name: name, Fields: fields, Closed: []string{"/tags"}}
 	s.cloud.Want(providers.OwnerRef{Kind: "AWSMachine", Namespace: s.ns, Name: name}, providers.Resource{ID: idOf(name), Fields: fields, Since: start.Add(-24 * time.Hour)})
 	s.cloud.Put(r)

@@ -184,8 +184,8 @@ func TestC62ExternallyManaged(t *testing.T) {
 	infra := &infrav1.AWSCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "eu"}}
 	w.update(infra, func() { infra.Annotations = map[string]string{clusterv1.ManagedByAnnotation: "terraform"} })
 	vpc := providers.ID{Kind: providers.KindVPC, Name: "vpc-1"}
-	field := func(v string) map[string]providers.Field {
-		return map[string]providers.Field{"/tags/team": {Value: providers.String(v), Mutability: providers.InPlace}}
+	field := func(v string) providers.Fields {
+		return providers.FieldsOf(map[string]providers.Field{"/tags/team": {Value: providers.String(v), Mutability: providers.InPlace}})
 	}
 	w.cloud.Want(providers.OwnerRef{Kind: "AWSCluster", Namespace: w.ns, Name: "eu"}, providers.Resource{ID: vpc, Fields: field("blue")})
 	w.cloud.Put(&providers.Resource{ID: vpc, Fields: field("red")})
@@ -223,7 +223,7 @@ func TestC63Move(t *testing.T) {
 // an instance, are waited for.
 func TestC65NoIdentity(t *testing.T) {
 	w := newWorld(t, "")
-	fields := map[string]providers.Field{"/keyName": {Value: providers.String("k"), Mutability: providers.Immutable}}
+	fields := providers.FieldsOf(map[string]providers.Field{"/keyName": {Value: providers.String("k"), Mutability: providers.Immutable}})
 	wants := func(machine string, r providers.Resource) {
 		r.Fields = fields
 		w.cloud.Want(providers.OwnerRef{Kind: "AWSMachine", Namespace: w.ns, Name: machine}, r)

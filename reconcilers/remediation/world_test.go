@@ -389,7 +389,7 @@ func (w *world) tamper(machine, path, value string) {
 	w.touched[machine] = true
 	if !w.cloud.Alter(idOf(machine), func(r *providers.Resource) {
 		if value == "" {
-			delete(r.Fields, path)
+			r.Fields.Delete(path)
 			return
 		}
 		r.Set(path, providers.Field{Value: providers.String(value)})
@@ -403,7 +403,7 @@ func (w *world) have(machine, path string) string {
 	if err != nil || snap.Resources[idOf(machine)] == nil {
 		w.t.Fatalf("no instance of %s: %v", machine, err)
 	}
-	return snap.Resources[idOf(machine)].Fields[path].Value.Text()
+	return snap.Resources[idOf(machine)].Fields.Get(path).Value.Text()
 }
 
 // applied counts the changes that the cloud was asked for.

@@ -62,7 +62,7 @@ func TestClaimsAcrossIdentities(t *testing.T) {
 			contested := instance("prod-c1-0")
 			thief := other.Owners[1] // the first machine, after the cluster
 			w.cloud.Want(thief.Ref, providers.Resource{ID: contested,
-				Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.xlarge"), Mutability: providers.InPlaceDisruptive}}})
+				Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.xlarge"), Mutability: providers.InPlaceDisruptive}})})
 			if tt.gone {
 				w.cloud.Remove(contested)
 			}

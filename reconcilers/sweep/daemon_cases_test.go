@@ -293,9 +293,9 @@ func (h *history) renew(i int, o *inventory.Owner, deleting bool) {
 	}
 	h.c.Owners[i+1] = next
 	id := instance(fmt.Sprintf("%s-gen%d", o.Ref.Name, h.generation[i]))
-	want := providers.Resource{ID: id, Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}}}
+	want := providers.Resource{ID: id, Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}})}
 	h.cloud.Want(ref, want)
-	h.cloud.Put(&providers.Resource{ID: id, Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}}})
+	h.cloud.Put(&providers.Resource{ID: id, Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}})})
 }
 
 func (h *history) id(i int) providers.ID {
@@ -316,7 +316,7 @@ func (h *history) step() {
 	case 2:
 		h.checking.Lock()
 		if h.cloud.Alter(h.id(i), func(r *providers.Resource) {
-			r.Fields["/instanceType"] = providers.Field{Value: providers.String("m5.xlarge")}
+			r.Fields.Set("/instanceType", providers.Field{Value: providers.String("m5.xlarge")})
 		}) {
 			h.drifted[h.id(i).Name] = true
 		}

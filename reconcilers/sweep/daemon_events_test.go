@@ -77,7 +77,7 @@ func TestDaemonEventsOfOthers(t *testing.T) {
 		l.cloud.Cover(providers.KindVolume, nil)
 		l.cloud.Cover(providers.KindSecurityGroup, nil)
 		volume, group := providers.ID{Kind: providers.KindVolume, Name: "vol-1"}, providers.ID{Kind: providers.KindSecurityGroup, Name: "sg-1"}
-		l.cloud.Put(&providers.Resource{ID: volume, Fields: map[string]providers.Field{"/instanceId": {Value: providers.String("i-prod-c1-0")}}})
+		l.cloud.Put(&providers.Resource{ID: volume, Fields: providers.FieldsOf(map[string]providers.Field{"/instanceId": {Value: providers.String("i-prod-c1-0")}})})
 		l.cloud.Put(&providers.Resource{ID: group})
 		for _, m := range []string{"prod-c1-0", "prod-c1-1"} {
 			l.cloud.Alter(instance(m), func(r *providers.Resource) {
@@ -274,7 +274,7 @@ func TestDaemonTargetedClaims(t *testing.T) {
 		l.start()
 		pass(time.Minute)
 		l.take()
-		want := providers.Resource{ID: instance("prod-c1-0"), Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}}}
+		want := providers.Resource{ID: instance("prod-c1-0"), Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}})}
 		l.cloud.Want(c.Owners[2].Ref, want)
 		l.d.Ask(Request{Cluster: refOf(c), Owners: []providers.OwnerRef{c.Owners[2].Ref}, Cause: CauseOwnerChanged})
 		pass(time.Second)

@@ -123,8 +123,8 @@ func (m *management) machine(ns, cluster, name string) *infrav1.AWSMachine {
 
 func (m *management) want(o client.Object, kind string, id providers.ID) {
 	m.cloud.Want(providers.OwnerRef{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()},
-		providers.Resource{ID: id, Fields: map[string]providers.Field{"/size": {Value: providers.String("large"), Mutability: providers.InPlace}}})
-	m.cloud.Put(&providers.Resource{ID: id, Fields: map[string]providers.Field{"/size": {Value: providers.String("large")}}})
+		providers.Resource{ID: id, Fields: providers.FieldsOf(map[string]providers.Field{"/size": {Value: providers.String("large"), Mutability: providers.InPlace}})})
+	m.cloud.Put(&providers.Resource{ID: id, Fields: providers.FieldsOf(map[string]providers.Field{"/size": {Value: providers.String("large")}})})
 }
 
 func (m *management) patch(o client.Object, change func()) {
@@ -178,7 +178,7 @@ func TestDaemonLive(t *testing.T) {
 	t.Log("an annotation of the Machine is one, and the read sees it")
 	m.do(m.c.Get(ctx, client.ObjectKeyFromObject(machines[2]), &core))
 	m.cloud.Alter(providers.ID{Kind: providers.KindInstance, Name: "i-m2"}, func(r *providers.Resource) {
-		r.Fields["/size"] = providers.Field{Value: providers.String("small")}
+		r.Fields.Set("/size", providers.Field{Value: providers.String("small")})
 	})
 	m.patch(&core, func() { core.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} })
 	o := m.next(CauseOwnerChanged, "m2")

@@ -240,7 +240,7 @@ func (l *live) expect(want ...string) {
 func (l *live) retype(machine, to string) {
 	l.t.Helper()
 	if !l.cloud.Alter(instance(machine), func(r *providers.Resource) {
-		r.Fields["/instanceType"] = providers.Field{Value: providers.String(to)}
+		r.Fields.Set("/instanceType", providers.Field{Value: providers.String(to)})
 	}) {
 		l.t.Fatalf("no instance of %s", machine)
 	}

@@ -47,7 +47,7 @@ func newIndexOf(results []detector.Result, snap *providers.Snapshot) *index {
 	}
 	for id, r := range snap.Resources {
 		claims := x.wanted[id]
-		for _, f := range r.Fields {
+		for _, f := range r.Fields.All() {
 			for _, text := range f.Value.Elements() {
 				other, ok := byName[text]
 				switch {

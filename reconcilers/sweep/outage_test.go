@@ -102,7 +102,7 @@ func TestPlatformRegionOutage(t *testing.T) {
 			w.cloud = far
 			w.cluster("prod", "far", 4)
 			near.Alter(instance("prod-near-2"), func(r *providers.Resource) {
-				r.Fields["/instanceType"] = providers.Field{Value: providers.String("t3.nano")}
+				r.Fields.Set("/instanceType", providers.Field{Value: providers.String("t3.nano")})
 			})
 			for _, c := range w.inv.Clusters {
 				for _, o := range c.Owners[1:] {

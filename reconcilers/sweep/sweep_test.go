@@ -55,7 +55,7 @@ func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
 	c.Infra = infra
 	w.add(c, &inventory.Owner{Provider: fake.Name, Owner: providers.Owner{Ref: providers.RefOf(infra), Cluster: c.Object, Infra: infra}},
 		providers.Resource{ID: providers.ID{Kind: providers.KindVPC, Name: "vpc-" + namespace + "-" + name},
-			Fields: map[string]providers.Field{"/cidrBlock": {Value: providers.String("10.0.0.0/16"), Mutability: providers.Immutable}}})
+			Fields: providers.FieldsOf(map[string]providers.Field{"/cidrBlock": {Value: providers.String("10.0.0.0/16"), Mutability: providers.Immutable}})})
 	for i := range n {
 		object := fmt.Sprintf("%s-%d", name, i)
 		m := &infrav1.AWSMachine{ObjectMeta: meta(object)}
@@ -63,7 +63,7 @@ func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
 		w.add(c, &inventory.Owner{Provider: fake.Name, Owner: providers.Owner{
 			Ref: providers.RefOf(m), Cluster: c.Object, Infra: m, Machine: &clusterv1.Machine{ObjectMeta: meta(object)}, Pool: "MachineDeployment/md",
 		}}, providers.Resource{ID: providers.ID{Kind: providers.KindInstance, Name: "i-" + namespace + "-" + object},
-			Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}}})
+			Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}})})
 	}
 	w.inv.Clusters = append(w.inv.Clusters, c)
 	return c
@@ -73,8 +73,8 @@ func (w *world) add(c *inventory.Cluster, o *inventory.Owner, want providers.Res
 	c.Owners = append(c.Owners, o)
 	w.cloud.Want(o.Ref, want)
 	seen := want.Clone()
-	for path, f := range seen.Fields {
-		seen.Fields[path] = providers.Field{Value: f.Value}
+	for path, f := range seen.Fields.All() {
+		seen.Fields.Set(path, providers.Field{Value: f.Value})
 	}
 	w.cloud.Put(seen)
 }
@@ -127,7 +127,7 @@ func TestSweep(t *testing.T) {
 			reason: "the difference and nothing else",
 			breaks: func(w *world) {
 				w.cloud.Alter(instance("prod-c1-0"), func(r *providers.Resource) {
-					r.Fields["/instanceType"] = providers.Field{Value: providers.String("m5.xlarge")}
+					r.Fields.Set("/instanceType", providers.Field{Value: providers.String("m5.xlarge")})
 				})
 			},
 			want: []string{`AWSMachine prod/c1-0 Instance Drifted /instanceType "m5.large"→"m5.xlarge"`},
@@ -141,7 +141,7 @@ func TestSweep(t *testing.T) {
 		"late in the bulk read": {
 			reason: "eventual consistency is no loss (C45)",
 			breaks: func(w *world) {
-				w.cloud.PutLate(&providers.Resource{ID: instance("prod-c1-1"), Fields: map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}}},
+				w.cloud.PutLate(&providers.Resource{ID: instance("prod-c1-1"), Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large")}})},
 					now.Add(time.Hour), time.Time{})
 			},
 		},
@@ -172,7 +172,7 @@ func TestSweep(t *testing.T) {
 			breaks: func(w *world) {
 				w.cloud.Cover(providers.KindInstance, errors.New("RequestLimitExceeded on page 3"))
 				w.cloud.Alter(providers.ID{Kind: providers.KindVPC, Name: "vpc-prod-c1"}, func(r *providers.Resource) {
-					r.Fields["/cidrBlock"] = providers.Field{Value: providers.String("10.9.0.0/16")}
+					r.Fields.Set("/cidrBlock", providers.Field{Value: providers.String("10.9.0.0/16")})
 				})
 			},
 			want: []string{
@@ -339,7 +339,7 @@ func TestSameFindingsTwice(t *testing.T) {
 		w.cluster("prod", fmt.Sprintf("c%d", i), 20)
 		w.cloud.Remove(instance(fmt.Sprintf("prod-c%d-3", i)))
 		w.cloud.Alter(instance(fmt.Sprintf("prod-c%d-7", i)), func(r *providers.Resource) {
-			r.Fields["/instanceType"] = providers.Field{Value: providers.String("t3.nano")}
+			r.Fields.Set("/instanceType", providers.Field{Value: providers.String("t3.nano")})
 		})
 	}
 	first := outline(w.sweep())

@@ -290,7 +290,7 @@ func merged(m map[string]string, k, v string) map[string]string {
 
 func (w *world) tamper(o *oracle, machine, path, value string) {
 	if w.cloud.Alter(idOf(machine), func(r *providers.Resource) {
-		f := r.Fields[path]
+		f := r.Fields.Get(path)
 		f.Value = providers.String(value)
 		r.Set(path, f)
 	}) {

@@ -175,10 +175,10 @@ func (w *world) machine(name string) {
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: name}}
 	w.create(m)
 	w.infra(m)
-	fields := map[string]providers.Field{
+	fields := providers.FieldsOf(map[string]providers.Field{
 		"/tags/team": {Value: providers.String("blue"), Mutability: providers.InPlace},
 		"/keyName":   {Value: providers.String("k"), Mutability: providers.Immutable},
-	}
+	})
 	w.cloud.Want(providers.OwnerRef{Kind: "AWSMachine", Namespace: ns, Name: name}, providers.Resource{ID: idOf(name), Fields: fields, Since: w.clock.Now().Add(-24 * time.Hour)})
 	w.cloud.Put(&providers.Resource{ID: idOf(name), Name: name, Fields: fields, Closed: []string{"/tags"}})
 	w.edit(m, func() {
@@ -319,7 +319,7 @@ func (w *world) drifts(machine, path string) bool {
 	}
 	want := map[string]string{"/tags/team": "blue", "/keyName": "k"}
 	if path != "" {
-		return r.Fields[path].Value.Text() != want[path]
+		return r.Fields.Get(path).Value.Text() != want[path]
 	}
-	return slices.ContainsFunc([]string{"/tags/team", "/keyName"}, func(p string) bool { return r.Fields[p].Value.Text() != want[p] })
+	return slices.ContainsFunc([]string{"/tags/team", "/keyName"}, func(p string) bool { return r.Fields.Get(p).Value.Text() != want[p] })
 }

@@ -192,7 +192,7 @@ func BenchmarkAWSCompareAndDecide(b *testing.B) {
 	for id, r := range snap.Resources {
 		if n++; id.Kind == providers.KindInstance && n%10 == 0 {
 			r = r.Clone()
-			r.Fields["/instanceType"] = providers.Field{Value: providers.String("t3.nano")}
+			r.Fields.Set("/instanceType", providers.Field{Value: providers.String("t3.nano")})
 		}
 		drifted.Resources[id] = r
 	}

@@ -102,7 +102,7 @@ func TestVSphereApplyRefuses(t *testing.T) {
 			reconfigure(t, machineOf(t, e, c), types.VirtualMachineConfigSpec{Uuid: "4c4c4544-0051-3610-8054-b4c04f4d5131"})
 		}, providers.ReasonMoved, "BIOS UUID 4c4c4544-0051-3610-8054-b4c04f4d5131 now"},
 		"a clone with its BIOS UUID": {"powered off", func(t *testing.T, e *vspherecluster.Environment, c *providers.Change) {
-			clone(t, e, c, types.VirtualMachineConfigSpec{Uuid: c.Have.Fields["/biosUuid"].Value.Text()})
+			clone(t, e, c, types.VirtualMachineConfigSpec{Uuid: c.Have.Fields.Get("/biosUuid").Value.Text()})
 		}, providers.ReasonMoved, "2 virtual machines have BIOS UUID"},
 		"a clone with its instance UUID": {"powered off", func(t *testing.T, e *vspherecluster.Environment, c *providers.Change) {
 			clone(t, e, c, types.VirtualMachineConfigSpec{InstanceUuid: c.Resource.Name})
@@ -166,7 +166,7 @@ func finished(t *testing.T, task *object.Task, err error) {
 // machineOf finds a change's machine as the administrator does.
 func machineOf(t *testing.T, e *vspherecluster.Environment, c *providers.Change) *object.VirtualMachine {
 	t.Helper()
-	ref := types.ManagedObjectReference{Type: "VirtualMachine", Value: c.Have.Fields["/moid"].Value.Text()}
+	ref := types.ManagedObjectReference{Type: "VirtualMachine", Value: c.Have.Fields.Get("/moid").Value.Text()}
 	return object.NewVirtualMachine(e.Client.Client, ref)
 }
 

@@ -275,7 +275,7 @@ func TestVSphereApplyKeepsForeignTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tag := range []string{"env:prod", "cost:prod"} {
-		if _, ok := confirmed.Resources[change.Resource].Fields[providers.Pointer("tags", tag)]; !ok {
+		if _, ok := confirmed.Resources[change.Resource].Fields.Lookup(providers.Pointer("tags", tag)); !ok {
 			t.Errorf("tag %s is not attached", tag)
 		}
 	}
@@ -295,7 +295,7 @@ func TestVSphereApplyDatastoreCluster(t *testing.T) {
 	}
 	vsphereSays(t, vsphereSweep(t, p, e.Owners()), nil)
 	csi := ""
-	for path, f := range change.Have.Fields {
+	for path, f := range change.Have.Fields.All() {
 		if s := providers.Segments(path); len(s) == 3 && s[2] == "foreign" && !f.Value.IsAbsent() {
 			csi = s[1]
 		}

@@ -131,11 +131,11 @@ func TestVSphereSavedSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range want {
-			if _, ok := w.Fields["/extraConfig/vendor.password"]; ok {
+			if _, ok := w.Fields.Lookup("/extraConfig/vendor.password"); ok {
 				t.Errorf("%s wants a digest of another process's key", o.Ref)
 			}
-			for path, f := range w.Fields {
-				have := saved.Resources[w.ID].Fields[path]
+			for path, f := range w.Fields.All() {
+				have := saved.Resources[w.ID].Fields.Get(path)
 				if f.Match == providers.Exactly && !f.Value.Equal(have.Value) {
 					t.Errorf("%s %s: want %s, have %s", o.Ref, path, f.Value.Text(), have.Value.Text())
 				}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,7 @@ type load struct {
 	*Live
 	selection Selection
 	set       *Set
+	storing   sync.Mutex // of set, while lists run
 	// chosen and others are the Clusters that are selected, and those that are
 	// not.
 	chosen, others map[types.NamespacedName]bool
@@ -125,9 +127,28 @@ func (l *load) look(ctx context.Context) {
 	l.set.elsewhere = found.elsewhere
 }
 
+// narrowLists is how many lists of a narrow selection run at once. Each answer
+// is small, and waits for the API server's cache to catch up with etcd, which
+// takes longer than all else. The lists of everything run one after the other:
+// two pages at once are twice the memory.
+const narrowLists = 8
+
 // objects lists everything but the Clusters.
 func (l *load) objects(ctx context.Context) error {
-	var errs []error
+	var (
+		g    errgroup.Group
+		mu   sync.Mutex
+		errs []error
+	)
+	failed := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}
+	g.SetLimit(1)
+	if l.selection.Narrow {
+		g.SetLimit(narrowLists)
+	}
 	for _, gk := range l.Kinds.live() {
 		if gk == clusterGK {
 			continue
@@ -137,43 +158,53 @@ func (l *load) objects(ctx context.Context) error {
 		case meta.IsNoMatchError(err):
 			continue
 		case err != nil:
-			errs = append(errs, fmt.Errorf("find %s in the management cluster: %w", gk, err))
+			failed(fmt.Errorf("find %s in the management cluster: %w", gk, err))
 			continue
 		}
-		if err := l.kind(ctx, gvk, namespaced); err != nil {
-			errs = append(errs, err)
+		for _, list := range l.lists(gvk, namespaced) {
+			g.Go(func() error {
+				if err := list(ctx); err != nil {
+					failed(err)
+				}
+				return nil
+			})
 		}
 	}
+	_ = g.Wait()
+	slices.SortFunc(errs, func(a, b error) int { return compareText(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
 
-// kind lists one kind in each namespace that the selection needs.
-func (l *load) kind(ctx context.Context, gvk schema.GroupVersionKind, namespaced bool) error {
+// lists gives what lists one kind in each namespace that the selection needs.
+func (l *load) lists(gvk schema.GroupVersionKind, namespaced bool) (out []func(context.Context) error) {
 	if !namespaced {
-		return l.list(ctx, gvk, "", "", l.keep)
+		return append(out, func(ctx context.Context) error { return l.list(ctx, gvk, "", "", l.keep) })
 	}
 	for _, ns := range l.needed() {
-		in := kindIn{gvk.GroupKind(), ns}
-		if l.selection.Narrow && ns != "" && l.isLabelled(in) {
-			for _, cluster := range l.names(ns) {
-				if err := l.list(ctx, gvk, ns, cluster, l.keep); err != nil {
-					return err
-				}
-			}
+		if !l.selection.Narrow || ns == "" || !l.isLabelled(kindIn{gvk.GroupKind(), ns}) {
+			out = append(out, func(ctx context.Context) error { return l.whole(ctx, gvk, ns) })
 			continue
 		}
-		labelled := map[string]bool{}
-		err := l.list(ctx, gvk, ns, "", func(o client.Object) bool {
-			before, seen := labelled[o.GetNamespace()]
-			labelled[o.GetNamespace()] = (before || !seen) && o.GetLabels()[clusterv1.ClusterNameLabel] != ""
-			return l.keep(o)
-		})
-		if err != nil {
-			return err
+		for _, cluster := range l.names(ns) {
+			out = append(out, func(ctx context.Context) error { return l.list(ctx, gvk, ns, cluster, l.keep) })
 		}
+	}
+	return out
+}
+
+// whole lists a kind in a namespace, or in all, and learns whether its objects
+// carry the label of their cluster.
+func (l *load) whole(ctx context.Context, gvk schema.GroupVersionKind, namespace string) error {
+	labelled := map[string]bool{}
+	err := l.list(ctx, gvk, namespace, "", func(o client.Object) bool {
+		before, seen := labelled[o.GetNamespace()]
+		labelled[o.GetNamespace()] = (before || !seen) && o.GetLabels()[clusterv1.ClusterNameLabel] != ""
+		return l.keep(o)
+	})
+	if err == nil {
 		l.learn(gvk.GroupKind(), labelled)
 	}
-	return nil
+	return err
 }
 
 // needed gives the namespaces to list: those of the chosen Clusters, or all at

@@ -79,6 +79,8 @@ func (l *load) page(ctx context.Context, gvk schema.GroupVersionKind, opts ...cl
 // cannot be read must not hide the others.
 func (l *load) store(gvk schema.GroupVersionKind, o client.Object) {
 	lighten(o)
+	l.storing.Lock()
+	defer l.storing.Unlock()
 	var err error
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		_, err = l.set.store(l.Kinds, u, Position{})

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/holdfast-io/holdfast/test/moto"
 )
 
@@ -21,6 +23,11 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = motoServer.Close() }()
-	return m.Run()
+	code := m.Run()
+	_ = motoServer.Close()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1 // something goes on after the tests
+	}
+	return code
 }

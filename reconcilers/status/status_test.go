@@ -1,7 +1,6 @@
 package status_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,10 +25,11 @@ import (
 	"github.com/holdfast-io/holdfast/test/controlplane"
 )
 
-// TestMain keeps controller-runtime from complaining that nobody took its log.
+// TestMain fails the package if anything goes on after its tests, and keeps
+// controller-runtime from complaining that nobody took its log.
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // TestOnAPIServer runs what needs a real one on one.

@@ -3,6 +3,7 @@ package status_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -213,6 +214,9 @@ func (w *world) sweep(t *testing.T) *sweep.Outcome {
 	for _, r := range []providers.Registration{aws.Registration(), vsphere.Registration()} {
 		if w.clouds[r.Name], err = r.New(reader); err != nil {
 			t.Fatal(err)
+		}
+		if c, ok := w.clouds[r.Name].(io.Closer); ok {
+			t.Cleanup(func() { _ = c.Close() })
 		}
 	}
 	set2 := policies.Builtin()

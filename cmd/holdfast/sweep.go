@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,6 +123,9 @@ func (f *sweepFlags) keys(ctx context.Context, c client.Client, args []string) (
 func clustersIn(ctx context.Context, c client.Client, namespace string) ([]clusterv1.Cluster, error) {
 	list := &clusterv1.ClusterList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("the API server serves no Clusters: no Cluster API is installed there: %w", err)
+		}
 		return nil, fmt.Errorf("list Clusters: %w", err)
 	}
 	return list.Items, nil

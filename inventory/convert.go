@@ -7,8 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	bootstrapconversion "sigs.k8s.io/cluster-api/bootstrap/kubeadm/webhooks/conversion"
 	coreconversion "sigs.k8s.io/cluster-api/core/webhooks/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
@@ -40,6 +43,7 @@ func (k *Kinds) typed(u *unstructured.Unstructured) (client.Object, error) {
 		return nil, fmt.Errorf("%s is not an object", gvk.Kind)
 	}
 	o.GetObjectKind().SetGroupVersionKind(hub)
+	strip(o)
 	return o, nil
 }
 
@@ -58,6 +62,8 @@ func toHub(in, out runtime.Object) error {
 		return coreconversion.ConvertMachineDeploymentV1Beta1ToHub(ctx, src, out.(*clusterv1.MachineDeployment))
 	case *clusterv1beta1.MachineHealthCheck:
 		return coreconversion.ConvertMachineHealthCheckV1Beta1ToHub(ctx, src, out.(*clusterv1.MachineHealthCheck))
+	case *bootstrapv1beta1.KubeadmConfig:
+		return bootstrapconversion.ConvertKubeadmConfigV1Beta1ToHub(ctx, src, out.(*bootstrapv1.KubeadmConfig))
 	case conversion.Convertible:
 		hub, ok := out.(conversion.Hub)
 		if !ok {
@@ -71,3 +77,19 @@ func toHub(in, out runtime.Object) error {
 
 // isControlPlane reports whether a kind is a control plane of any provider.
 func isControlPlane(gk schema.GroupKind) bool { return gk.Group == controlPlaneGroup }
+
+// strip drops what a bootstrap configuration would take up memory with, and
+// credentials: of all that a machine boots with, how its node registers is
+// compared and nothing else.
+func strip(o client.Object) {
+	config, ok := o.(*bootstrapv1.KubeadmConfig)
+	if !ok {
+		return
+	}
+	config.Annotations = nil // the conversion from v1beta1 keeps the whole object there
+	init, join := config.Spec.InitConfiguration.NodeRegistration, config.Spec.JoinConfiguration.NodeRegistration
+	config.Spec = bootstrapv1.KubeadmConfigSpec{}
+	config.Spec.InitConfiguration.NodeRegistration = init
+	config.Spec.JoinConfiguration.NodeRegistration = join
+	config.Status = bootstrapv1.KubeadmConfigStatus{}
+}

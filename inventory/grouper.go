@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,8 +111,23 @@ func (g *grouper) owner(c *Cluster, o *Object, m *Object) {
 		owner.Pool = Pool(machine)
 		owner.Zone = machine.Spec.FailureDomain
 		_, owner.ControlPlane = machine.Labels[clusterv1.MachineControlPlaneLabel]
+		owner.Bootstrap = g.bootstrap(machine, kind.provider)
 	}
 	c.Owners = append(c.Owners, owner)
+}
+
+// bootstrap finds a Machine's bootstrap configuration, nil if it is of a kind
+// that the provider does not ask for, or not there.
+func (g *grouper) bootstrap(m *clusterv1.Machine, provider string) client.Object {
+	ref := m.Spec.Bootstrap.ConfigRef
+	gk := schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
+	if !slices.Contains(g.kinds.bootstrap[gk], provider) {
+		return nil
+	}
+	if o := g.set.Get(gk, m.Namespace, ref.Name); o != nil {
+		return o.Object
+	}
+	return nil
 }
 
 func (g *grouper) uncompared(c *Cluster, o *Object, provider, reason string) {

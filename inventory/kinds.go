@@ -23,6 +23,9 @@ type Kinds struct {
 	owners map[schema.GroupKind]ownerKind
 	// relatedTo names the provider that asked for a kind which owns nothing.
 	relatedTo map[schema.GroupKind]string
+	// bootstrap are the kinds that Machines' bootstrap references are followed to,
+	// with the providers that asked for them.
+	bootstrap map[schema.GroupKind][]string
 	// unmodelled are the kinds that are named and not compared.
 	unmodelled map[schema.GroupKind]unmodelled
 }
@@ -51,6 +54,7 @@ func NewKinds(registrations ...providers.Registration) (*Kinds, error) {
 		hub:       map[schema.GroupKind]schema.GroupVersionKind{},
 		owners:    map[schema.GroupKind]ownerKind{},
 		relatedTo: map[schema.GroupKind]string{},
+		bootstrap: map[schema.GroupKind][]string{},
 		unmodelled: map[schema.GroupKind]unmodelled{
 			{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}: {reason: "machine pools are not modelled: their instances belong to a scaling group of the cloud"},
 		},
@@ -80,6 +84,10 @@ func NewKinds(registrations ...providers.Registration) (*Kinds, error) {
 		for _, gvk := range r.Related {
 			k.hub[gvk.GroupKind()] = gvk
 			k.relatedTo[gvk.GroupKind()] = r.Name
+		}
+		for _, gvk := range r.Bootstrap {
+			k.hub[gvk.GroupKind()] = gvk
+			k.bootstrap[gvk.GroupKind()] = append(k.bootstrap[gvk.GroupKind()], r.Name)
 		}
 		for gk, reason := range r.Unmodelled {
 			k.unmodelled[gk] = unmodelled{provider: r.Name, reason: reason}

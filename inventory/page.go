@@ -120,6 +120,7 @@ func (s *Set) storeTyped(k *Kinds, gvk schema.GroupVersionKind, o client.Object)
 		return fmt.Errorf("%s is not an object", gvk.Kind)
 	}
 	out.GetObjectKind().SetGroupVersionKind(hub)
+	strip(out)
 	if _, ok := s.add(gvk.GroupKind(), &Object{Object: out, Unscoped: out.GetNamespace() == ""}); !ok {
 		return errDuplicate
 	}

@@ -40,6 +40,10 @@ type Owner struct {
 	// Related are the provider's other objects that the owner may refer to:
 	// templates, VSphereVMs, failure domains, deployment zones, identities.
 	Related []client.Object
+	// Bootstrap is what the machine's spec.bootstrap.configRef names, if it is of
+	// one of the provider's Bootstrap kinds and was found; else nil. Only what is
+	// compared is left in it: no files, commands, users or tokens.
+	Bootstrap client.Object
 	// Pool is the MachineDeployment, MachineSet or control plane that the
 	// machine belongs to, as Kind/name; empty for clusters and lone machines.
 	Pool string

@@ -82,6 +82,9 @@ type Registration struct {
 	Owners []OwnerKind
 	// Related are further kinds to load: templates, identities, zones.
 	Related []schema.GroupVersionKind
+	// Bootstrap are kinds that a Machine's spec.bootstrap.configRef may name and
+	// that are to be loaded with it. Several providers may name the same.
+	Bootstrap []schema.GroupVersionKind
 	// Unmodelled are kinds that the provider knows of and does not compare,
 	// with the reason that a report shows.
 	Unmodelled map[schema.GroupKind]string

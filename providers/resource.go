@@ -170,7 +170,8 @@ type Snapshot struct {
 	// Coverage has an entry for each kind that was read, "Instance", and for
 	// parts of a kind that need reads of their own, "VirtualMachine/tags":
 	// nil means complete, an error why it is unknown. A kind without an entry
-	// is not modelled.
+	// is not modelled. Where each cluster's resources of a kind are read apart
+	// from the others', [ClusterPart] names a cluster's.
 	Coverage map[string]error
 	// Resources that were seen. Their attributes are canonical.
 	Resources map[ID]*Resource
@@ -202,4 +203,22 @@ func (s *Snapshot) Covered(kind, path string) (err error, known bool) {
 		}
 	}
 	return err, known
+}
+
+// clusterPart stands in no field's path, so that no part of a kind is taken for
+// a cluster's, nor the other way round.
+const clusterPart = "/cluster:"
+
+// ClusterPart is the part of a kind, in [Snapshot.Coverage], that one cluster's
+// resources are: "Node/cluster:prod/eu-1". A failure to read it says nothing of
+// other clusters.
+func ClusterPart(kind, namespace, name string) string {
+	return kind + clusterPart + namespace + "/" + name
+}
+
+// PartOfCluster gives the cluster, as NAMESPACE/NAME, that a part of a kind
+// belongs to; ok is false for parts that all clusters share.
+func PartOfCluster(part string) (cluster string, ok bool) {
+	_, cluster, ok = strings.Cut(part, clusterPart)
+	return cluster, ok
 }

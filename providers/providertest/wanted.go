@@ -53,7 +53,7 @@ func checkDesiredPure(ctx context.Context, _ Harness, env *Environment, _ *testi
 func cloneOwner(o *providers.Owner) *providers.Owner {
 	c := *o
 	c.Cluster, c.Machine = o.Cluster.DeepCopy(), o.Machine.DeepCopy()
-	c.Infra, c.InfraCluster = cloneObject(o.Infra), cloneObject(o.InfraCluster)
+	c.Infra, c.InfraCluster, c.Bootstrap = cloneObject(o.Infra), cloneObject(o.InfraCluster), cloneObject(o.Bootstrap)
 	c.Siblings, c.Related = cloneObjects(o.Siblings), cloneObjects(o.Related)
 	return &c
 }

@@ -92,7 +92,8 @@ func contested(r Result, id providers.ID, rivals string, snap *providers.Snapsho
 	return r
 }
 
-// Vanished is a cluster of which nothing wanted was seen.
+// Vanished is a cluster of which nothing wanted was seen in one of the places
+// that it is read from.
 type Vanished struct {
 	Cluster ClusterRef
 	// Resources counts the wanted resources that were looked for.
@@ -106,49 +107,63 @@ type Vanished struct {
 // machines vanishing together are rather the wrong account, region or
 // permissions than a loss: the caller checks the caller's identity before it
 // believes a word. It looks at results before [Settle]; ordered by cluster.
+//
+// Nodes are read elsewhere than all else, from the cluster itself, so that they
+// are told apart: Nodes that are there say nothing of an account that shows no
+// instances, nor instances of an API server that shows no Nodes.
 func AllAbsent(results []Result) []Vanished {
-	byCluster := map[ClusterRef]*Vanished{}
-	seen := map[ClusterRef]bool{}
+	absent := map[source]*Vanished{}
+	seen := map[source]bool{}
 	for i := range results {
 		r := &results[i]
 		cluster := r.Cluster()
-		if len(r.InSync) > 0 {
-			seen[cluster] = true
+		for _, ref := range r.InSync {
+			seen[source{cluster, ref.Kind == providers.KindNode}] = true
 		}
 		for _, f := range r.Findings {
+			from := source{cluster, f.Resource.Kind == providers.KindNode}
 			if !f.Tentative {
-				seen[cluster] = seen[cluster] || f.Have != nil
+				seen[from] = seen[from] || f.Have != nil
 				continue
 			}
-			v := byCluster[cluster]
+			v := absent[from]
 			if v == nil {
 				v = &Vanished{Cluster: cluster}
-				byCluster[cluster] = v
+				absent[from] = v
 			}
 			v.Resources++
 			v.Kinds = append(v.Kinds, f.Resource.Kind)
 		}
 	}
 	var out []Vanished
-	for cluster, v := range byCluster {
-		if !seen[cluster] {
+	for from, v := range absent {
+		if !seen[from] {
 			slices.Sort(v.Kinds)
 			v.Kinds = slices.Compact(v.Kinds)
 			out = append(out, *v)
 		}
 	}
 	slices.SortFunc(out, func(a, b Vanished) int {
-		return cmp.Or(strings.Compare(a.Cluster.Namespace, b.Cluster.Namespace), strings.Compare(a.Cluster.Name, b.Cluster.Name))
+		return cmp.Or(strings.Compare(a.Cluster.Namespace, b.Cluster.Namespace), strings.Compare(a.Cluster.Name, b.Cluster.Name),
+			slices.Compare(a.Kinds, b.Kinds))
 	})
 	return out
 }
 
+// source is where a cluster's resources are read from: its cloud, or its own API
+// server.
+type source struct {
+	cluster ClusterRef
+	nodes   bool
+}
+
 // Doubt leaves the tentative absences of a result Unknown for a reason that
 // the caller knows, so that they are not confirmed: the wrong account, for one.
-func Doubt(r Result, reason string) Result {
+// Without kinds it doubts those of every kind.
+func Doubt(r Result, reason string, kinds ...string) Result {
 	r.Findings = slices.Clone(r.Findings)
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Tentative {
+		if f := &r.Findings[i]; f.Tentative && (len(kinds) == 0 || slices.Contains(kinds, f.Resource.Kind)) {
 			f.Tentative, f.Reason = false, oneLine(reason)
 		}
 	}

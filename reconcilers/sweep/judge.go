@@ -237,13 +237,13 @@ func (j *judgement) updateBreakers(in policies.Input, parts []policies.Decision,
 	for _, c := range j.inv.Clusters {
 		ref := refOf(c)
 		e := j.set.For(ref, in.Clusters[ref].Labels)
-		j.daemon.breakers.update(ref, byCluster[ref], e.MaxDriftRatio(), j.whole && j.complete())
+		j.daemon.breakers.update(ref, byCluster[ref], e.MaxDriftRatio(), j.whole && j.complete(ref))
 	}
 }
 
-// complete reports whether the sweep read all of its kinds: one that did not
-// calms no breaker.
-func (j *judgement) complete() bool {
+// complete reports whether the sweep read all of its kinds, as far as they are a
+// cluster's: one that did not calms no breaker of it.
+func (j *judgement) complete(ref detector.ClusterRef) bool {
 	for _, u := range j.units {
 		if u.errs != nil {
 			return false
@@ -253,8 +253,8 @@ func (j *judgement) complete() bool {
 		if r.err != nil {
 			return false
 		}
-		for _, err := range r.Snapshot.Coverage {
-			if err != nil {
+		for part, err := range r.Snapshot.Coverage {
+			if of, alone := providers.PartOfCluster(part); err != nil && (!alone || of == ref.String()) {
 				return false
 			}
 		}

@@ -289,17 +289,29 @@ func (r *Reading) moved() map[*clusterv1.Cluster]string {
 // of other owners of its clusters.
 func (r *Reading) doubt(all []detector.Result) {
 	for _, v := range detector.AllAbsent(all) {
-		if v.Resources == 1 && len(r.Snapshot.OfKind(v.Kinds[0])) > 0 {
+		if v.Resources == 1 && r.sees(v) {
 			continue
 		}
 		reason := fmt.Sprintf("every resource of the cluster (%s) is absent from %s, which says more about the place that was read, or about what the identity may see, than about the cluster: check account, region, server and permissions",
 			strings.Join(v.Kinds, ", "), r.Scope)
+		if v.Kinds[0] == providers.KindNode {
+			reason = "every Node of the cluster is absent from the API server that its kubeconfig Secret leads to, which says more about that server than about the cluster: check the Secret"
+		}
 		for i := range r.results {
 			if r.results[i].Cluster() == v.Cluster {
-				r.results[i] = detector.Doubt(r.results[i], reason)
+				r.results[i] = detector.Doubt(r.results[i], reason, v.Kinds...)
 			}
 		}
 	}
+}
+
+// sees reports that others of the kind that a cluster has lost its only one of
+// were seen, so that the place is right and shows them. Nodes of other clusters
+// are in other places.
+func (r *Reading) sees(v detector.Vanished) bool {
+	return slices.ContainsFunc(r.Snapshot.OfKind(v.Kinds[0]), func(have *providers.Resource) bool {
+		return have.ID.Kind != providers.KindNode || strings.HasPrefix(have.ID.Name, v.Cluster.String()+"/")
+	})
 }
 
 // confirm reads absences again. A failure leaves each of them unconfirmed.

@@ -140,10 +140,10 @@ func TestDefaults(t *testing.T) {
 		"VM: snapshots":        {"vsphere", "VirtualMachine", "", changed("/snapshots", readOnly), "", Observe, Low},
 		// Cluster API and the node
 		"node: missing":           {"", "Node", detector.Missing, *gone, "", Observe, High},
-		"node: providerID":        {"", "Node", "", changed("/providerID", immutable), "", Observe, Critical},
-		"node: version":           {"", "Node", "", changed("/kubeletVersion", immutable), "", Observe, Medium},
-		"node: labels":            {"", "Node", "", changed("/labels/a", inPlace), "", Observe, Medium},
-		"node: taints":            {"", "Node", "", changed("/taints", inPlace), "", Observe, Medium},
+		"node: providerID":        {"", "Node", "", changed("/spec/providerID", immutable), "", Observe, Critical},
+		"node: version":           {"", "Node", "", changed("/status/nodeInfo/kubeletVersion", immutable), "", Observe, Medium},
+		"node: labels":            {"", "Node", "", changed("/metadata/labels/a", inPlace), "", Observe, Medium},
+		"node: taints":            {"", "Node", "", changed("/spec/taints", inPlace), "", Observe, Medium},
 		"node: object without it": {"", "Node", detector.Unexpected, detector.Diff{}, "", Observe, Medium},
 		// What no row names
 		"something not modelled": {"aws", "Instance", detector.NotChecked, detector.Diff{}, "", Observe, Info},

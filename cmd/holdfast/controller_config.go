@@ -51,6 +51,8 @@ type controllerConfig struct {
 	LogLevel  string `json:"logLevel"`
 	LogFormat string `json:"logFormat"`
 
+	Nodes bool `json:"nodes"`
+
 	AWSEventQueue  string            `json:"awsEventQueue,omitempty"`
 	AWSEventQueues map[string]string `json:"awsEventQueues,omitempty"`
 
@@ -71,8 +73,8 @@ type controllerConfig struct {
 func defaultControllerConfig() controllerConfig {
 	seconds := func(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return controllerConfig{
-		PolicyObjects: true,
-		LeaderElect:   true, LeaderElectionID: "holdfast", LeaderElectionLeaseDuration: seconds(15),
+		PolicyObjects: true, Nodes: true,
+		LeaderElect: true, LeaderElectionID: "holdfast", LeaderElectionLeaseDuration: seconds(15),
 		LeaderElectionRenewDeadline: seconds(10), LeaderElectionRetryPeriod: seconds(2),
 		MetricsBindAddress: ":8443", MetricsSecure: true, HealthProbeBindAddress: ":8081",
 		LogLevel: "info", LogFormat: "json",
@@ -106,6 +108,7 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.StringVar(&c.PprofBindAddress, "pprof-bind-address", c.PprofBindAddress, "address of Go's profiles, which anybody may read who reaches it (default off)")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "least level that is logged: "+strings.Join(logLevelNames(), ", "))
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "json or text")
+	f.BoolVar(&c.Nodes, "nodes", c.Nodes, "compare the Nodes of workload clusters too, by the kubeconfig Secrets of the clusters")
 	f.StringVar(&c.AWSEventQueue, "aws-event-queue", c.AWSEventQueue, "name of the SQS queue with AWS events that each account and region has; empty reads none (docs/events.md)")
 	f.StringToStringVar(&c.AWSEventQueues, "aws-event-queues", c.AWSEventQueues, "ACCOUNT/REGION=URL of SQS queues that are called otherwise or are elsewhere; repeatable")
 	f.DurationVar(&c.CreationGrace.Duration, "creation-grace", c.CreationGrace.Duration, "age below which a resource that is not found is not called missing")

@@ -10,11 +10,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/cluster-api/controllers/remote"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/providers/node"
 	"github.com/holdfast-io/holdfast/reconcilers/remediation"
 	"github.com/holdfast-io/holdfast/remediator"
 )
@@ -72,8 +72,7 @@ func (d *controller) workloads() (func(context.Context, types.NamespacedName) (c
 		}
 	}
 	return func(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
-		//nolint:staticcheck // its successor keeps a cache for each cluster
-		cfg, err := remote.RESTConfig(ctx, v1alpha1.FieldManager, d.manager.GetAPIReader(), cluster)
+		cfg, err := node.RESTConfig(ctx, d.manager.GetAPIReader(), cluster)
 		if err != nil {
 			return nil, fmt.Errorf("reach cluster %s: %w", cluster, err)
 		}

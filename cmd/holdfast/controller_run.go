@@ -68,7 +68,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	}
 	d := &controller{}
 	var err error
-	if d.kinds, err = inventory.NewKinds(registrations()...); err != nil {
+	if d.kinds, err = inventory.NewKinds(registrations(c.Nodes)...); err != nil {
 		return nil, err
 	}
 	if err := v1alpha1.AddToScheme(d.kinds.Scheme()); err != nil {
@@ -250,7 +250,7 @@ func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations(aws.WithEvents(c.events())) {
+	for _, r := range registrations(c.Nodes, aws.WithEvents(c.events())) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

@@ -195,7 +195,7 @@ func newManagement(t *testing.T, objects ...client.Object) *management {
 	t.Helper()
 	m := &management{cfg: controlplane.Start(t)}
 	m.kubeconfig = writeKubeconfig(t, m.cfg)
-	kinds, err := inventory.NewKinds(registrations()...)
+	kinds, err := inventory.NewKinds(registrations(true)...)
 	if err != nil {
 		t.Fatal(err)
 	}

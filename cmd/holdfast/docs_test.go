@@ -59,7 +59,7 @@ place after a stop, or only by a new resource. Default actions and severities ar
 in the [built-in policies](../policies/defaults).
 `)
 	all := catalogs()
-	for _, r := range registrations() {
+	for _, r := range registrations(true) {
 		kind := ""
 		for _, row := range all[r.Name] {
 			if row.Kind != kind {

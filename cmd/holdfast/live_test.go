@@ -35,7 +35,7 @@ func TestManagementCluster(t *testing.T) {
 	vsphere := newVSphereWorld(t)
 	cfg := controlplane.Start(t)
 	kubeconfig := writeKubeconfig(t, cfg)
-	kinds, err := inventory.NewKinds(registrations()...)
+	kinds, err := inventory.NewKinds(registrations(false)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (f *objectFlags) register(cmd *cobra.Command, formats ...string) {
 
 // connect gives a client that reads from the API server itself.
 func (f *objectFlags) connect() (client.Client, error) {
-	kinds, err := inventory.NewKinds(registrations()...)
+	kinds, err := inventory.NewKinds(registrations(false)...)
 	if err != nil {
 		return nil, err
 	}

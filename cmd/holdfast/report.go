@@ -28,6 +28,7 @@ type reportFlags struct {
 	exitStyle     string
 	color         string
 	showIgnored   bool
+	nodes         bool
 	creationGrace time.Duration
 	timeout       time.Duration
 }
@@ -85,6 +86,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.compare, "compare", "", "earlier JSON report to compare with: says what is new and what is resolved")
 	flags.StringVar(&f.snapshot, "snapshot", "", "saved snapshot to compare with instead of the cloud")
 	flags.StringVar(&f.saveSnapshot, "save-snapshot", "", "file to save what was seen in, for --snapshot")
+	flags.BoolVar(&f.nodes, "nodes", false, "compare the Nodes of workload clusters too, for which the kubeconfig Secrets of the clusters are read: few credentials of people allow that")
 	flags.StringVar(&f.exitStyle, "exit-style", "", "terraform: 0 in sync, 2 drift, 1 error or incomplete, as terraform plan -detailed-exitcode")
 	flags.BoolVar(&f.showIgnored, "show-ignored", false, "list ignored and foreign findings too")
 	flags.StringVar(&f.color, "color", "auto", "auto, always or never; NO_COLOR is honoured")

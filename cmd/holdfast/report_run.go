@@ -51,7 +51,7 @@ func (f *reportFlags) run(cmd *cobra.Command) error {
 
 // scan gathers the objects, sweeps, and makes the report.
 func (f *reportFlags) scan(ctx context.Context, cmd *cobra.Command, s settings, say func(string)) (*report.Report, error) {
-	kinds, err := inventory.NewKinds(registrations()...)
+	kinds, err := inventory.NewKinds(registrations(f.nodes)...)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func liveClient(cfg *rest.Config, kinds *inventory.Kinds) (client.Client, error)
 func (f *reportFlags) clouds(reader client.Reader) (map[string]providers.Provider, func(), error) {
 	out := map[string]providers.Provider{}
 	var errs []error
-	for _, r := range registrations() {
+	for _, r := range registrations(f.nodes) {
 		p, err := r.New(reader)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("provider %s: %w", r.Name, err))

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -110,11 +112,21 @@ func (p *Provider) write(ctx context.Context, c client.Client, name string, chan
 		switch {
 		case err == nil:
 			return nil
-		case apierrors.IsConflict(err) && attempt < conflicts:
+		case attempt < conflicts && (apierrors.IsConflict(err) || anotherUID(err)):
 		default:
 			return applyError(change, err)
 		}
 	}
+}
+
+// anotherUID reports that a Node of the name was made anew: API servers call the
+// uid of the one that was read a change of an immutable field.
+func anotherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // patch gives the merge patch that makes the edits, nil if none is left to make.

@@ -4,6 +4,8 @@ import "github.com/holdfast-io/holdfast/providers"
 
 // catalog lists every field of a Node that is compared.
 var catalog = []providers.CatalogRow{
+	row("/state", "Machine status.nodeRef", providers.Immutable,
+		"existence: absent from the cluster's list, past the creation grace, and absent again when asked for by name", "Cluster API: Machine contract; Kubernetes API: Node"),
 	row(pathProviderID, "Machine spec.providerID", providers.ReadOnly,
 		"exactly; of a Node with another one nothing else is compared", "Cluster API: Machine contract, providerID"),
 	row(pathVersion, "Machine spec.version", providers.Immutable,

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -136,6 +137,11 @@ func (p *Provider) pages(ctx context.Context, c client.Client, f *form, size int
 		err := p.call(ctx, opList, func(ctx context.Context) error {
 			return c.List(ctx, page, client.Limit(size), client.Continue(next))
 		})
+		if err == nil && page.ResourceVersion == "" {
+			// {} reads as a list of nothing. An API server's lists say which
+			// version of everything they are (Kubernetes API, ListMeta).
+			err = errors.New("what answers in place of its API server lists no Nodes in the form of one")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -147,6 +147,11 @@ func (f *fleet) follow(ctx context.Context, b *booted, p power) error {
 	alive := p == powerOn && !f.broken.cutOff[b.machine] && (b.joined || !f.broken.noBoot)
 	switch {
 	case alive && !b.up:
+		if !b.joined {
+			if err := f.configure(ctx, &b.host); err != nil {
+				return err
+			}
+		}
 		if err := f.workload.join(ctx, &b.host); err != nil {
 			return err
 		}

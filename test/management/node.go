@@ -23,6 +23,7 @@ type host struct {
 	version      string
 	controlPlane bool
 	labels       map[string]string
+	taints       []corev1.Taint
 	addresses    []corev1.NodeAddress
 }
 
@@ -46,6 +47,7 @@ func (l *workload) join(ctx context.Context, h *host) error {
 	if h.controlPlane {
 		node.Spec.Taints = []corev1.Taint{{Key: labelControlPlane, Effect: corev1.TaintEffectNoSchedule}}
 	}
+	node.Spec.Taints = append(node.Spec.Taints, h.taints...)
 	// An address, and the name that follows from it, may have been another
 	// instance's until a moment ago.
 	mine, err := l.owns(ctx, h)

@@ -266,6 +266,54 @@ func TestAllAbsent(t *testing.T) {
 	}
 }
 
+// Nodes are read elsewhere than all else: what one place shows is no proof that
+// the other is the right one.
+func TestAllAbsentOfNodes(t *testing.T) {
+	node := func(id string) providers.Resource { return want(id, kind(providers.KindNode)) }
+	vanished := func(resources int, kinds ...string) detector.Vanished {
+		return detector.Vanished{Cluster: detector.ClusterRef{Namespace: "prod", Name: "c1"}, Resources: resources, Kinds: kinds}
+	}
+	for name, tt := range map[string]struct {
+		snap *providers.Snapshot
+		want []detector.Vanished
+	}{
+		"the account shows nothing, and the Nodes are there": {
+			snapshot(have("n-1", kind(providers.KindNode)), have("n-2", kind(providers.KindNode))), []detector.Vanished{vanished(2, "Instance")},
+		},
+		"the API server shows nothing, and the instances are there": {
+			snapshot(have("i-1"), have("i-2")), []detector.Vanished{vanished(2, "Node")},
+		},
+		"neither shows anything":     {snapshot(), []detector.Vanished{vanished(2, "Instance"), vanished(2, "Node")}},
+		"one of each is there":       {snapshot(have("i-1"), have("n-2", kind(providers.KindNode))), nil},
+		"the Nodes were not read":    {uncovered(snapshot(have("i-1")), "Node", errThrottled), nil},
+		"only one Node is not there": {snapshot(have("i-1"), have("i-2"), have("n-1", kind(providers.KindNode))), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, said := tt.snap.Coverage[providers.KindNode]; !said {
+				tt.snap.Coverage[providers.KindNode] = nil
+			}
+			results := []detector.Result{
+				compare(genOwner("m1"), tt.snap, want("i-1"), node("n-1")),
+				compare(genOwner("m2"), tt.snap, want("i-2"), node("n-2")),
+			}
+			if diff := cmp.Diff(tt.want, detector.AllAbsent(results)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Doubt of some kinds leaves the absences of others to be confirmed.
+func TestDoubtOfKinds(t *testing.T) {
+	snap := snapshot()
+	snap.Coverage[providers.KindNode] = nil
+	r := compare(genOwner("m1"), snap, want("i-1"), want("n-1", kind(providers.KindNode)))
+	ids := detector.Unconfirmed(detector.Doubt(r, "no such place", providers.KindNode))
+	if diff := cmp.Diff([]providers.ID{{Kind: "Instance", Name: "i-1"}}, ids); diff != "" {
+		t.Errorf("to be confirmed (-want +got):\n%s", diff)
+	}
+}
+
 func TestDoubt(t *testing.T) {
 	snap := snapshot(have("i-2", str("/type", "m6")))
 	r := compare(genOwner("m1"), snap, want("i-1"), want("i-2", str("/type", "m5")))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -323,6 +324,46 @@ func TestC52BreakerObserves(t *testing.T) {
 		pass(15 * time.Minute)
 		if open := l.d.Status().Clusters[0].Breakers; !slices.Equal(open, []string{""}) {
 			t.Errorf("open breakers %q with half of it drifting", open)
+		}
+	})
+}
+
+// TestC52BreakerBesideUnreadNodes: a sweep that could not read one cluster's Nodes
+// calms no breaker of that cluster, and those of every other one.
+func TestC52BreakerBesideUnreadNodes(t *testing.T) {
+	daemon(t, enforcing("")+"\nsafety: {maxDriftRatio: 30%}", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 4)
+		l.cluster("prod", "c2", 4)
+		settled(l)
+		l.cloud.Cover(providers.KindNode, nil)
+		l.cloud.Cover(providers.ClusterPart(providers.KindNode, "prod", "c1"), errors.New("no answer"))
+		l.start()
+		pass(time.Minute)
+		all := func(size string) {
+			for _, c := range []string{"c1", "c2"} {
+				for i := range 4 {
+					l.retype(fmt.Sprintf("prod-%s-%d", c, i), size)
+				}
+			}
+			for range 4 {
+				l.d.Ask(Request{Cause: CauseRequested})
+				pass(time.Minute)
+			}
+		}
+		open := func() map[string]int {
+			out := map[string]int{}
+			for _, c := range l.d.Status().Clusters {
+				out[c.Ref.Name] = len(c.Breakers)
+			}
+			return out
+		}
+		all("m5.xlarge")
+		if diff := cmp.Diff(map[string]int{"c1": 1, "c2": 1}, open()); diff != "" {
+			t.Errorf("open while all drifts (-want +got):\n%s", diff)
+		}
+		all("m5.large")
+		if diff := cmp.Diff(map[string]int{"c1": 1, "c2": 0}, open()); diff != "" {
+			t.Errorf("open when nothing drifts any more (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -107,6 +107,24 @@ func outline(r *Result) []string {
 	return out
 }
 
+// nodes gives each machine a Node, which is there.
+func (w *world) nodes() {
+	w.cloud.Cover(providers.KindNode, nil)
+	for _, c := range w.inv.Clusters {
+		for _, o := range c.Owners[1:] {
+			name := o.Ref.Namespace + "-" + o.Ref.Name
+			w.cloud.Want(o.Ref, providers.Resource{ID: instance(name)}, providers.Resource{ID: node(name)})
+			w.cloud.Put(&providers.Resource{ID: node(name)})
+		}
+	}
+}
+
+// node is the Node of NAMESPACE-CLUSTER-N.
+func node(name string) providers.ID {
+	parts := strings.SplitN(name, "-", 3)
+	return providers.ID{Kind: providers.KindNode, Name: parts[0] + "/" + parts[1] + "/" + name}
+}
+
 func instance(name string) providers.ID {
 	return providers.ID{Kind: providers.KindInstance, Name: "i-" + name}
 }
@@ -166,6 +184,49 @@ func TestSweep(t *testing.T) {
 				`AWSCluster prod/c1 VPC Unknown`, `AWSMachine prod/c1-0 Instance Unknown`, `AWSMachine prod/c1-1 Instance Unknown`,
 			},
 			say: "check account, region, server and permissions",
+		},
+		"every instance gone, and the Nodes there": {
+			reason: "Nodes are read from elsewhere, and prove no account right (C49)",
+			breaks: func(w *world) {
+				w.nodes()
+				for _, name := range []string{"prod-c1-0", "prod-c1-1"} {
+					w.cloud.Remove(instance(name))
+				}
+				w.cloud.Remove(providers.ID{Kind: providers.KindVPC, Name: "vpc-prod-c1"})
+			},
+			want: []string{
+				`AWSCluster prod/c1 VPC Unknown`, `AWSMachine prod/c1-0 Instance Unknown`, `AWSMachine prod/c1-1 Instance Unknown`,
+			},
+			say: "check account, region, server and permissions",
+		},
+		"every Node gone, and the instances there": {
+			reason: "the kubeconfig leads to another cluster (C49)",
+			breaks: func(w *world) {
+				w.nodes()
+				w.cloud.Remove(node("prod-c1-0"))
+				w.cloud.Remove(node("prod-c1-1"))
+			},
+			want: []string{`AWSMachine prod/c1-0 Node Unknown`, `AWSMachine prod/c1-1 Node Unknown`},
+			say:  "check the Secret",
+		},
+		"one Node gone": {
+			reason: "the other shows that the place is right",
+			breaks: func(w *world) {
+				w.nodes()
+				w.cloud.Remove(node("prod-c1-0"))
+			},
+			want: []string{`AWSMachine prod/c1-0 Node Missing /state "present"→""`},
+			say:  "absent again when read live",
+		},
+		"the only Node gone, and another cluster's there": {
+			reason: "another cluster's API server proves nothing of this one's (C49)",
+			breaks: func(w *world) {
+				w.cluster("prod", "c2", 1)
+				w.nodes()
+				w.cloud.Remove(node("prod-c2-0"))
+			},
+			want: []string{`AWSMachine prod/c2-0 Node Unknown`},
+			say:  "check the Secret",
 		},
 		"a kind that was not read": {
 			reason: "the rest is still compared (C47)",

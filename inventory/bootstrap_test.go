@@ -1,17 +1,26 @@
 package inventory
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/test/controlplane"
 )
 
 // bootstrapKinds has two providers that ask for bootstrap configurations, and
@@ -133,5 +142,112 @@ func TestNoBootstrap(t *testing.T) {
 				t.Errorf("it has %v", b)
 			}
 		})
+	}
+}
+
+// Bootstrap configurations are listed in full loads; narrow ones take them from
+// there. Machines that boot alike share one.
+func TestLiveBootstraps(t *testing.T) {
+	ctx := t.Context()
+	kinds := bootstrapKinds(t, "aws")
+	c, err := client.NewWithWatch(controlplane.Start(t), client.Options{Scheme: kinds.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(o client.Object) {
+		t.Helper()
+		if err := c.Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "c1"}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSCluster", Name: "c1"}}}
+	create(cluster)
+	machine := func(name, labels string) {
+		t.Helper()
+		meta := metav1.ObjectMeta{Namespace: "prod", Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "c1"}}
+		config := &bootstrapv1.KubeadmConfig{ObjectMeta: meta}
+		config.Spec.Files = []bootstrapv1.File{{Path: "/etc/" + name, Content: "hidden"}}
+		config.Spec.JoinConfiguration.NodeRegistration.KubeletExtraArgs = []bootstrapv1.Arg{{Name: "node-labels", Value: &labels}}
+		create(config)
+		create(&infrav1.AWSMachine{ObjectMeta: meta, Spec: infrav1.AWSMachineSpec{InstanceType: "m5.large"}})
+		m := &clusterv1.Machine{ObjectMeta: meta}
+		m.Spec.ClusterName = "c1"
+		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubeadmConfig", Name: name}
+		m.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: name}
+		create(m)
+	}
+	machine("m1", "a=1")
+	machine("m2", "a=1")
+	machine("m3", "a=2")
+
+	lists := 0
+	live := &Live{Kinds: kinds, Mapper: c.RESTMapper(), Reader: interceptor.NewClient(c, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*bootstrapv1.KubeadmConfigList); is {
+				lists++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})}
+	load := func(s Selection, wantLists int) map[string]client.Object {
+		t.Helper()
+		lists = 0
+		inv, err := live.Load(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lists != wantLists {
+			t.Errorf("%d lists of bootstrap configurations, want %d", lists, wantLists)
+		}
+		out := map[string]client.Object{}
+		for _, c := range inv.Clusters {
+			for _, o := range c.Owners {
+				out[o.Ref.Name] = o.Bootstrap
+			}
+		}
+		return out
+	}
+	says := func(o client.Object) string {
+		config, ok := o.(*bootstrapv1.KubeadmConfig)
+		if !ok {
+			return "none"
+		}
+		if config.Spec.Files != nil || config.Name != "" {
+			t.Errorf("too much is kept: %+v", config)
+		}
+		return *config.Spec.JoinConfiguration.NodeRegistration.KubeletExtraArgs[0].Value
+	}
+	check := func(what string, got map[string]client.Object, want ...string) {
+		t.Helper()
+		for i, w := range want {
+			if name := fmt.Sprintf("m%d", i+1); says(got[name]) != w {
+				t.Errorf("%s: %s boots with %s, want %s", what, name, says(got[name]), w)
+			}
+		}
+	}
+	narrow := Selection{Exactly: []types.NamespacedName{{Namespace: "prod", Name: "c1"}}, Narrow: true}
+	check("narrow, before anything is known", load(narrow, 1), "a=1", "a=1", "a=2")
+	all := load(Selection{}, 1)
+	check("everything", all, "a=1", "a=1", "a=2")
+	if all["m1"] != all["m2"] || all["m1"] == all["m3"] {
+		t.Error("machines that boot alike do not share, or others do")
+	}
+	machine("m4", "a=4")
+	check("narrow", load(narrow, 0), "a=1", "a=1", "a=2", "none")
+	if err := c.Delete(ctx, &bootstrapv1.KubeadmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "m3"}}); err != nil {
+		t.Fatal(err)
+	}
+	check("everything again", load(Selection{}, 1), "a=1", "a=1", "none", "a=4")
+	check("narrow again", load(narrow, 0), "a=1", "a=1", "none", "a=4")
+	if err := c.Delete(ctx, cluster); err != nil {
+		t.Fatal(err)
+	}
+	other := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "c2"}, Spec: cluster.Spec}
+	create(other)
+	load(Selection{}, 1)
+	if len(live.bootstraps) != 0 || len(live.booted) != 1 {
+		t.Errorf("of a cluster that is gone %d are kept; listed were %v", len(live.bootstraps), live.booted)
 	}
 }

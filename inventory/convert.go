@@ -77,19 +77,3 @@ func toHub(in, out runtime.Object) error {
 
 // isControlPlane reports whether a kind is a control plane of any provider.
 func isControlPlane(gk schema.GroupKind) bool { return gk.Group == controlPlaneGroup }
-
-// strip drops what a bootstrap configuration would take up memory with, and
-// credentials: of all that a machine boots with, how its node registers is
-// compared and nothing else.
-func strip(o client.Object) {
-	config, ok := o.(*bootstrapv1.KubeadmConfig)
-	if !ok {
-		return
-	}
-	config.Annotations = nil // the conversion from v1beta1 keeps the whole object there
-	init, join := config.Spec.InitConfiguration.NodeRegistration, config.Spec.JoinConfiguration.NodeRegistration
-	config.Spec = bootstrapv1.KubeadmConfigSpec{}
-	config.Spec.InitConfiguration.NodeRegistration = init
-	config.Spec.JoinConfiguration.NodeRegistration = join
-	config.Status = bootstrapv1.KubeadmConfigStatus{}
-}

@@ -127,6 +127,9 @@ func (g *grouper) bootstrap(m *clusterv1.Machine, provider string) client.Object
 	if o := g.set.Get(gk, m.Namespace, ref.Name); o != nil {
 		return o.Object
 	}
+	if b, ok := g.set.bootstraps.byKey[bootstrapKey{gk, types.NamespacedName{Namespace: m.Namespace, Name: ref.Name}}]; ok {
+		return b.object
+	}
 	return nil
 }
 

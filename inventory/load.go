@@ -17,8 +17,9 @@ import (
 )
 
 // Live loads inventories from a management cluster again and again. It keeps no
-// object from one load to the next: what it gives is as the API server has it.
-// It is safe for concurrent use.
+// object from one load to the next but bootstrap configurations, which tell of
+// the past: what it gives is as the API server has it. It is safe for concurrent
+// use.
 type Live struct {
 	Kinds *Kinds
 	// Reader asks the API server itself; its scheme is that of Kinds. A cache
@@ -32,6 +33,10 @@ type Live struct {
 	// labelled has the kinds, by namespace, all of whose objects carried the
 	// label of their cluster when they were last listed in full.
 	labelled map[kindIn]bool
+	// bootstraps are the bootstrap configurations of the clusters in booted, all
+	// of which were listed.
+	bootstraps map[bootstrapKey]bootstrap
+	booted     map[types.NamespacedName]bool
 }
 
 type kindIn struct {
@@ -45,7 +50,8 @@ type kindIn struct {
 // are. Any list that fails, fails the load.
 //
 // A Narrow selection is listed by the label cluster.x-k8s.io/cluster-name where
-// the last full listing found it on every object of the kind.
+// the last full listing found it on every object of the kind, and takes bootstrap
+// configurations from that listing.
 func (l *Live) Load(ctx context.Context, s Selection) (*Inventory, error) {
 	load := &load{Live: l, selection: s, set: newSet(), chosen: map[types.NamespacedName]bool{}, others: map[types.NamespacedName]bool{}}
 	if err := load.clusters(ctx); err != nil {
@@ -149,8 +155,9 @@ func (l *load) objects(ctx context.Context) error {
 	if l.selection.Narrow {
 		g.SetLimit(narrowLists)
 	}
+	booted := l.knowsBootstraps()
 	for _, gk := range l.Kinds.live() {
-		if gk == clusterGK {
+		if gk == clusterGK || booted && l.Kinds.isBootstrap(gk) {
 			continue
 		}
 		gvk, namespaced, err := l.Kinds.served(l.Mapper, gk)
@@ -172,6 +179,9 @@ func (l *load) objects(ctx context.Context) error {
 	}
 	_ = g.Wait()
 	slices.SortFunc(errs, func(a, b error) int { return compareText(a.Error(), b.Error()) })
+	if len(errs) == 0 && !booted {
+		l.learnBootstraps()
+	}
 	return errors.Join(errs...)
 }
 

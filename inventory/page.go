@@ -82,7 +82,9 @@ func (l *load) store(gvk schema.GroupVersionKind, o client.Object) {
 	l.storing.Lock()
 	defer l.storing.Unlock()
 	var err error
-	if u, ok := o.(*unstructured.Unstructured); ok {
+	if l.Kinds.isBootstrap(gvk.GroupKind()) {
+		err = l.storeBootstrap(gvk, o)
+	} else if u, ok := o.(*unstructured.Unstructured); ok {
 		_, err = l.set.store(l.Kinds, u, Position{})
 	} else {
 		err = l.set.storeTyped(l.Kinds, gvk, o)
@@ -102,29 +104,39 @@ func lighten(o client.Object) {
 	}
 }
 
-// storeTyped adds an object that was decoded in the version gvk. It is copied
-// out of its page, which would otherwise live as long as any object of it.
+// storeTyped adds an object that was decoded in the version gvk.
 func (s *Set) storeTyped(k *Kinds, gvk schema.GroupVersionKind, o client.Object) error {
-	hub := k.hub[gvk.GroupKind()]
-	made, err := k.scheme.New(hub)
+	out, err := k.hubOf(gvk, o)
 	if err != nil {
 		return err
 	}
-	if gvk == hub {
-		reflect.ValueOf(made).Elem().Set(reflect.ValueOf(o).Elem())
-	} else if err := toHub(o, made); err != nil {
-		return fmt.Errorf("convert %s to %s: %w", gvk.Version, hub.Version, err)
-	}
-	out, ok := made.(client.Object)
-	if !ok {
-		return fmt.Errorf("%s is not an object", gvk.Kind)
-	}
-	out.GetObjectKind().SetGroupVersionKind(hub)
-	strip(out)
 	if _, ok := s.add(gvk.GroupKind(), &Object{Object: out, Unscoped: out.GetNamespace() == ""}); !ok {
 		return errDuplicate
 	}
 	return nil
+}
+
+// hubOf gives an object that was decoded in the version gvk in its wanted one. It
+// is copied out of its page, which would otherwise live as long as any object of
+// it.
+func (k *Kinds) hubOf(gvk schema.GroupVersionKind, o client.Object) (client.Object, error) {
+	hub := k.hub[gvk.GroupKind()]
+	made, err := k.scheme.New(hub)
+	if err != nil {
+		return nil, err
+	}
+	if gvk == hub {
+		reflect.ValueOf(made).Elem().Set(reflect.ValueOf(o).Elem())
+	} else if err := toHub(o, made); err != nil {
+		return nil, fmt.Errorf("convert %s to %s: %w", gvk.Version, hub.Version, err)
+	}
+	out, ok := made.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an object", gvk.Kind)
+	}
+	out.GetObjectKind().SetGroupVersionKind(hub)
+	strip(out)
+	return out, nil
 }
 
 // bystanders counts the Machines of Clusters that are not selected.

@@ -59,6 +59,8 @@ type Problem struct {
 type Set struct {
 	Problems []Problem
 	objects  map[schema.GroupKind]map[types.NamespacedName]*Object
+	// bootstraps are bootstrap configurations beside objects.
+	bootstraps bootstraps
 	// elsewhere are Clusters outside the namespace that was read, and unlisted
 	// says why they could not be listed.
 	elsewhere []Elsewhere

@@ -42,7 +42,8 @@ type Owner struct {
 	Related []client.Object
 	// Bootstrap is what the machine's spec.bootstrap.configRef names, if it is of
 	// one of the provider's Bootstrap kinds and was found; else nil. Only what is
-	// compared is left in it: no files, commands, users or tokens.
+	// compared is left in it: no files, commands, users or tokens, and no name
+	// where machines that boot alike share it.
 	Bootstrap client.Object
 	// Pool is the MachineDeployment, MachineSet or control plane that the
 	// machine belongs to, as Kind/name; empty for clusters and lone machines.

@@ -110,7 +110,7 @@ func (l *load) knowsBootstraps() bool {
 		}
 	}
 	known := map[bootstrapKey]bootstrap{}
-	for key, b := range l.Live.bootstraps {
+	for key, b := range l.bootstraps {
 		if l.chosen[types.NamespacedName{Namespace: key.Namespace, Name: b.cluster}] {
 			known[key] = b
 		}
@@ -124,17 +124,17 @@ func (l *load) knowsBootstraps() bool {
 func (l *load) learnBootstraps() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Live.bootstraps == nil {
-		l.Live.bootstraps, l.booted = map[bootstrapKey]bootstrap{}, map[types.NamespacedName]bool{}
+	if l.bootstraps == nil {
+		l.bootstraps, l.booted = map[bootstrapKey]bootstrap{}, map[types.NamespacedName]bool{}
 	}
 	old := func(cluster types.NamespacedName) bool { return l.chosen[cluster] || !l.others[cluster] }
-	maps.DeleteFunc(l.Live.bootstraps, func(key bootstrapKey, b bootstrap) bool {
+	maps.DeleteFunc(l.bootstraps, func(key bootstrapKey, b bootstrap) bool {
 		return old(types.NamespacedName{Namespace: key.Namespace, Name: b.cluster})
 	})
 	maps.DeleteFunc(l.booted, func(cluster types.NamespacedName, _ bool) bool { return old(cluster) })
 	for key, b := range l.set.bootstraps.byKey {
 		if l.chosen[types.NamespacedName{Namespace: key.Namespace, Name: b.cluster}] {
-			l.Live.bootstraps[key] = b
+			l.bootstraps[key] = b
 		}
 	}
 	maps.Copy(l.booted, l.chosen)

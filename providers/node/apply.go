@@ -168,7 +168,7 @@ func (e *edits) patch(n *corev1.Node) ([]byte, error) {
 // an *[providers.ApplyError], what may pass by itself is not.
 func applyError(change *providers.Change, err error) error {
 	cluster, name, _ := fromID(change.Resource)
-	told := fmt.Errorf("Node %s of cluster %s: %w", name, cluster, &unreadable{text: cause(err), err: err})
+	told := fmt.Errorf("patch Node %s of cluster %s: %w", name, cluster, &unreadable{text: cause(err), err: err})
 	var status apierrors.APIStatus
 	switch {
 	case saysAbsent(err, name):

@@ -47,7 +47,7 @@ func kubeconfigOf(ctx context.Context, reader client.Reader, cluster types.Names
 	case errors.As(err, &status), ctx.Err() != nil:
 		return nil, fmt.Errorf("get Secret %s with its kubeconfig: %w", name, err)
 	default:
-		return nil, fmt.Errorf("Secret %s holds no kubeconfig under the key %s: %w", name, secret.KubeconfigDataName, err)
+		return nil, fmt.Errorf("the Secret %s holds no kubeconfig under the key %s: %w", name, secret.KubeconfigDataName, err)
 	}
 }
 
@@ -58,7 +58,7 @@ func secretName(cluster types.NamespacedName) string {
 func restConfig(data []byte, cluster types.NamespacedName) (*rest.Config, error) {
 	raw, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s holds no kubeconfig that can be read", secretName(cluster)) // the cause may quote it
+		return nil, fmt.Errorf("the Secret %s holds no kubeconfig that can be read", secretName(cluster)) // the cause may quote it
 	}
 	if what := reachesOut(raw); what != "" {
 		return nil, fmt.Errorf("the kubeconfig in Secret %s names %s, which is not followed: it has to hold its credentials itself", secretName(cluster), what)

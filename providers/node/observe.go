@@ -81,6 +81,9 @@ func (s *sight) into(snap *providers.Snapshot) {
 	}
 }
 
+// errNotReached is of clusters that came after too many that do not answer.
+var errNotReached = errors.New("other clusters, which do not answer, took up all of the time for it")
+
 // readAll reads clusters, each for itself.
 func (p *Provider) readAll(ctx context.Context, targets []target) *sight {
 	out := &sight{targets: targets, nodes: make([]map[providers.ID]*providers.Resource, len(targets)), errs: make([]error, len(targets))}
@@ -90,6 +93,10 @@ func (p *Provider) readAll(ctx context.Context, targets []target) *sight {
 	g.SetLimit(p.limits.atOnce)
 	for i, t := range targets {
 		g.Go(func() error {
+			if ctx.Err() != nil {
+				out.errs[i] = failure(t.cluster, errNotReached)
+				return nil // no failure of its own: it is first the next time
+			}
 			nodes, err := p.read(ctx, t.form)
 			if err != nil {
 				out.errs[i] = failure(t.cluster, err)

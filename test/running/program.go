@@ -102,7 +102,8 @@ func Start(t testing.TB, o Options) *Daemon {
 		metrics: freeAddress(t), probes: freeAddress(t)}
 	args := []string{"controller", "--kubeconfig", o.Kubeconfig, "--leader-election-namespace", "default",
 		"--metrics-bind-address", d.metrics, "--metrics-secure=false", "--health-probe-bind-address", d.probes, "--start-spread", "0s",
-		"--creation-grace", "1s"} // the objects have been made just now
+		"--creation-grace", "1s", // the objects have been made just now
+		"--nodes=false"} // their clusters have no API servers
 	if o.Policy != "" {
 		d.SetPolicy(t, o.Policy)
 		args = append(args, "--policy", d.PolicyFile)

@@ -226,6 +226,29 @@ func TestDaemonPartialRead(t *testing.T) {
 	})
 }
 
+// TestDaemonUnreadNodes: what one cluster keeps back is shown, and the scope is not
+// read for it before its time, nor later.
+func TestDaemonUnreadNodes(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.cloud.Cover(providers.KindNode, nil)
+		l.cloud.Cover(providers.ClusterPart(providers.KindNode, "prod", "c1"), errors.New("its API server did not answer"))
+		l.start()
+		pass(time.Second)
+		l.expect("00:00:00 Start prod/c1:2")
+		if c := l.d.Status().Clusters[0]; len(c.Errors) != 1 || !strings.Contains(c.Errors[0], "did not answer") {
+			t.Errorf("status: %+v", c)
+		}
+		pass(5 * time.Minute)
+		l.expect()
+		l.d.Ask(Request{Cause: CauseRequested})
+		pass(time.Second)
+		if got := l.take(); len(got) != 1 || !strings.Contains(got[0], "Requested") {
+			t.Errorf("asked for, and there came %v", got)
+		}
+	})
+}
+
 // TestC49WrongAccount says at once what an identity lacks, keeps asking, and
 // leaves other clusters alone.
 func TestC49WrongAccount(t *testing.T) {

@@ -178,7 +178,12 @@ func (d *Daemon) afterSweep(ctx context.Context, s *site, why string, err error)
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	if err == nil && s.status.partial == "" {
-		s.failures, s.notBefore, s.status.err = 0, time.Time{}, ""
+		// What one cluster alone keeps back is no reason to read the whole scope
+		// again before its time: the cluster may be away for days.
+		if s.status.aside != "" && s.status.aside != s.status.err {
+			log.Info("Clusters could not be read", "scope", s.key.scope.String(), "reason", s.status.aside)
+		}
+		s.failures, s.notBefore, s.status.err = 0, time.Time{}, s.status.aside
 		log.Info("Swept", "scope", s.key.scope.String(), "cause", why, "clusters", len(refs), "took", s.status.took.String())
 		return
 	}

@@ -68,6 +68,7 @@ type siteStatus struct {
 	begun, ended         time.Time
 	took                 time.Duration
 	partial              string
+	aside                string
 	err                  string
 	lastEvent            time.Time
 	targetsTook          time.Duration

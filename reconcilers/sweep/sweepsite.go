@@ -110,7 +110,7 @@ func (d *Daemon) sweepUnlocated(ctx context.Context, s *site, inv *inventory.Inv
 		return nil, transient
 	}
 	d.mu.Lock()
-	s.status.partial = ""
+	s.status.partial, s.status.aside = "", ""
 	for _, u := range mine {
 		s.status.partial = providers.Redact(oneLine(u.errs[0].Error()))
 	}
@@ -231,14 +231,21 @@ func (d *Daemon) swept(s *site, r *Reading, inv *inventory.Inventory, fresh *ind
 	defer d.mu.Unlock()
 	s.index, s.staleTold = fresh, false
 	s.status.snapshotAt = r.Snapshot.TakenAt
-	var missing []string
+	var missing, aside []string
 	for part, err := range r.Snapshot.Coverage {
-		if err != nil {
-			missing = append(missing, part+": "+providers.Redact(oneLine(err.Error())))
+		if err == nil {
+			continue
+		}
+		text := part + ": " + providers.Redact(oneLine(err.Error()))
+		if _, alone := providers.PartOfCluster(part); alone {
+			aside = append(aside, text)
+		} else {
+			missing = append(missing, text)
 		}
 	}
 	slices.Sort(missing)
-	s.status.partial = strings.Join(missing, "; ")
+	slices.Sort(aside)
+	s.status.partial, s.status.aside = strings.Join(missing, "; "), strings.Join(aside, "; ")
 	for _, c := range inv.Clusters {
 		m := s.members[refOf(c)]
 		if m == nil {

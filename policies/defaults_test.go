@@ -144,6 +144,7 @@ func TestDefaults(t *testing.T) {
 		"node: version":           {"", "Node", "", changed("/status/nodeInfo/kubeletVersion", immutable), "", Observe, Medium},
 		"node: labels":            {"", "Node", "", changed("/metadata/labels/a", inPlace), "", Observe, Medium},
 		"node: taints":            {"", "Node", "", changed("/spec/taints", inPlace), "", Observe, Medium},
+		"node: anything else":     {"", "Node", "", changed("/state", immutable), "", Observe, Medium},
 		"node: object without it": {"", "Node", detector.Unexpected, detector.Diff{}, "", Observe, Medium},
 		// What no row names
 		"something not modelled": {"aws", "Instance", detector.NotChecked, detector.Diff{}, "", Observe, Info},

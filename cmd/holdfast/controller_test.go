@@ -235,6 +235,34 @@ func (m *management) install(t *testing.T, objects ...client.Object) {
 		if err := m.client.Status().Update(t.Context(), full); client.IgnoreNotFound(err) != nil {
 			t.Fatalf("status of %T %s: %v", o, o.GetName(), err)
 		}
+		if machine, ok := full.(*clusterv1.Machine); ok {
+			m.join(t, machine)
+		}
+	}
+}
+
+// join makes a Machine's Node, and the Secret by which its cluster is reached: the
+// API server is all clusters' at once.
+func (m *management) join(t *testing.T, machine *clusterv1.Machine) {
+	t.Helper()
+	if machine.Status.NodeRef.Name == "" {
+		return
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Status.NodeRef.Name}, Spec: corev1.NodeSpec{ProviderID: machine.Spec.ProviderID}}
+	if err := m.client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.NodeInfo.KubeletVersion = machine.Spec.Version
+	if err := m.client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := os.ReadFile(m.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: machine.Namespace, Name: machine.Spec.ClusterName + "-kubeconfig"}, Data: map[string][]byte{"value": kubeconfig}}
+	if err := m.client.Create(t.Context(), secret); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
 	}
 }
 

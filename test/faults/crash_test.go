@@ -104,8 +104,13 @@ type crashes struct {
 }
 
 // tries is how often a point is waited for in vain: which waits a record tells
-// of depends on who is faster.
-const tries = 4
+// of, and what is shown in between, depends on who is faster.
+func (p point) tries() int {
+	if p.shows {
+		return 2
+	}
+	return 4
+}
 
 func (x *crashes) start() {
 	x.t.Helper()
@@ -130,7 +135,7 @@ func (x *crashes) run(ctx context.Context) {
 	x.d.kill()
 	var missed []string
 	for p, n := range x.misses {
-		if n < tries {
+		if n < p.tries() {
 			continue
 		}
 		missed = append(missed, p.String())
@@ -183,7 +188,7 @@ func (x *crashes) once(ctx context.Context, at point) {
 	if !killed {
 		x.enumerate(k.points())
 		if at.nth > 0 {
-			if x.misses[at]++; x.misses[at] < tries {
+			if x.misses[at]++; x.misses[at] < at.tries() {
 				x.todo = append(x.todo, at)
 			}
 		}
@@ -198,10 +203,11 @@ func (x *crashes) settled() error {
 	return nil
 }
 
-// enumerate adds what is not known yet of a run that was not killed.
+// enumerate adds what is not known yet of a run that was not killed. What shows
+// something counts once, however often it comes.
 func (x *crashes) enumerate(seen []point) {
 	for _, p := range seen {
-		if (*every || !p.shows) && !slices.Contains(x.known, p) {
+		if (!p.shows || *every && p.nth == 1) && !slices.Contains(x.known, p) {
 			x.known, x.todo = append(x.known, p), append(x.todo, p)
 		}
 	}

@@ -87,7 +87,7 @@ func (on *field) run(ctx context.Context, t *testing.T, row fault) {
 	on.once(t)
 	for _, r := range on.records(ctx, t) {
 		if r.Status.AttemptCount != 1 {
-			t.Errorf("%d attempts", r.Status.AttemptCount)
+			t.Errorf("%d attempts: %+v", r.Status.AttemptCount, r.Status.Attempts)
 		}
 	}
 }

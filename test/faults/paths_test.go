@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 	"github.com/holdfast-io/holdfast/test/management"
+	"github.com/holdfast-io/holdfast/test/vspherecluster"
 )
 
 // step is something that is done on a ground about the Machine that drifts.
@@ -70,7 +71,11 @@ func onAWS(ctx context.Context, t *testing.T, g *management.Ground) (*management
 
 func onVSphere(ctx context.Context, t *testing.T, g *management.Ground) (*management.Cluster, *front) {
 	t.Helper()
-	return g.VSphereCluster(ctx, management.VSphere{Workers: 3}), vsphereFront(t, g)
+	return g.VSphereCluster(ctx, management.VSphere{Workers: 3, Edit: func(m *vspherecluster.Manifest) {
+		for _, template := range m.MachineTemplates {
+			template.Spec.Template.Spec.CustomVMXKeys = map[string]string{vmxKey: "low"}
+		}
+	}}), vsphereFront(t, g)
 }
 
 func healthCheck(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster) {
@@ -251,7 +256,7 @@ func awsScope(g *management.Ground) ec2sim.Scope {
 var (
 	extraConfigPath = path{
 		name: "patch", policy: policyOf("vsphere-vm-extra-config, action: patch"), writes: []string{"ReconfigVM_Task"}, reset: resetVSphere,
-		drift: reconfigured(vim.VirtualMachineConfigSpec{ExtraConfig: []vim.BaseOptionValue{&vim.OptionValue{Key: "disk.enableUUID", Value: "FALSE"}}}),
+		drift: reconfigured(vim.VirtualMachineConfigSpec{ExtraConfig: []vim.BaseOptionValue{&vim.OptionValue{Key: vmxKey, Value: "high"}}}),
 		done:  repaired, check: calledVSphere("ReconfigVM_Task"),
 	}
 	tagPath = path{
@@ -273,6 +278,8 @@ var (
 		done:  readyAgain, check: calledVSphere("PowerOffVM_Task", "ReconfigVM_Task", "PowerOnVM_Task"),
 	}
 )
+
+const vmxKey = "sched.cpu.latencySensitivity"
 
 const attachTag = "POST /rest/com/vmware/cis/tagging/tag-association"
 

@@ -242,6 +242,7 @@ func (c *Controller) freshSubjects(ctx context.Context, r *v1alpha1.Remediation,
 	for _, cluster := range o.Inventory.Clusters {
 		if cluster.Object.Namespace == r.Namespace && cluster.Object.Name == r.Spec.ClusterName {
 			read, sub = readOf(o, cluster), subjectsOf(o, cluster)
+			sub.everywhere = o.Policies.For(clusterOf(r), cluster.Object.Labels).CountsEverywhere()
 		}
 	}
 	// What was read was read after this, whatever snapshot it was laid over.

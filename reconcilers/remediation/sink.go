@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
-	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
@@ -159,7 +158,6 @@ func readOf(o *sweep.Outcome, c *inventory.Cluster) remediator.Read {
 
 func subjectsOf(o *sweep.Outcome, c *inventory.Cluster) subjects {
 	sub := subjects{cluster: c.Object, machines: map[providers.OwnerRef]*v1alpha1.ObjectRef{}, scopes: map[providers.OwnerRef]providers.Scope{}}
-	sub.everywhere = o.Policies.For(detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}, c.Object.Labels).CountsEverywhere()
 	for _, owner := range c.Owners {
 		if m := owner.Machine; m != nil {
 			sub.machines[owner.Ref] = &v1alpha1.ObjectRef{APIVersion: coreVersion, Kind: "Machine", Name: m.Name, UID: m.UID}

@@ -166,12 +166,12 @@ func (x *crashes) once(ctx context.Context, at point) {
 	k := &killer{d: x.d, at: at}
 	x.f.watch(k.on, nil)
 	placeOf(x.g, x.c).sweepNow(ctx, t)
-	done := func(ctx context.Context) error { return p.done(ctx, t, x.g, x.c, m) }
-	x.c.Eventually(ctx, fmt.Sprintf("dead after %q, or done", at), func(ctx context.Context) error {
+	done := func() error { return p.done(ctx, t, x.g, x.c, m) }
+	placeOf(x.g, x.c).eventually(t, fmt.Sprintf("dead after %q, or done", at), func() error {
 		if x.d.dead() {
 			return nil
 		}
-		if err := done(ctx); err != nil {
+		if err := done(); err != nil {
 			return err
 		}
 		return x.settled()
@@ -181,7 +181,8 @@ func (x *crashes) once(ctx context.Context, at point) {
 	if killed {
 		x.restarts++
 		x.start()
-		x.c.Eventually(ctx, fmt.Sprintf("done after a restart, killed after %s", at), done)
+		placeOf(x.g, x.c).eventually(t, fmt.Sprintf("done after a restart, killed after %s", at), done)
+		t.Logf("killed after %s, and done", at)
 	}
 	p.check(ctx, t, x.g, x.c, m, before)
 	tidy(ctx, t, x.g, x.c)

@@ -141,4 +141,3 @@ func freeAddress(t *testing.T) string {
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
-

@@ -93,9 +93,18 @@ func (f *front) seeVSphere(call vspherecluster.Call, w http.ResponseWriter) bool
 		return true
 	}
 	if call.Mutating() {
-		f.write(write{what: call.Method, cloud: true})
+		f.write(write{what: withoutID(call.Method), cloud: true})
 	}
 	return false
+}
+
+// withoutID is a call's name without the id in its path.
+func withoutID(method string) string {
+	name, id, _ := strings.Cut(method, "/id:")
+	if _, query, ok := strings.Cut(id, "?"); ok {
+		name += "?" + query
+	}
+	return name
 }
 
 // failing sets what answers calls to vCenter in its place.
@@ -116,7 +125,9 @@ func (f *front) serve(target string, transport http.RoundTripper, modify func(*h
 		Transport: transport, FlushInterval: -1, ModifyResponse: modify,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u)
-			r.Out.Host = r.In.Host // it is signed
+			if signed(r.In) {
+				r.Out.Host = r.In.Host // the signature covers it
+			}
 			if kubeconfigOf(r.In.URL.Path) != "" {
 				r.Out.Header.Set("Accept", "application/json")
 			}

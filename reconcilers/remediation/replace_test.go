@@ -22,13 +22,17 @@ type path struct {
 }
 
 var paths = map[string]path{
-	"health check":      {v1alpha1.StrategyHealthCheck, "", "a-1-m1", healthCheck, 3},
-	"machine set":       {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", nil, 3},
-	"control plane":     {v1alpha1.StrategyOwnerRemediation, "", "cp-m5", nil, 4},
-	"delete":            {v1alpha1.StrategyDelete, ", replace: {strategy: delete}", "a-1-m1", nil, 3},
-	"surge":             {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", nil, 4},
-	"surge, topology":   {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", topology, 4},
-	"surge, not ready":  {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", dies, 3},
+	"health check":     {v1alpha1.StrategyHealthCheck, "", "a-1-m1", healthCheck, 3},
+	"machine set":      {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", nil, 3},
+	"control plane":    {v1alpha1.StrategyOwnerRemediation, "", "cp-m5", nil, 4},
+	"delete":           {v1alpha1.StrategyDelete, ", replace: {strategy: delete}", "a-1-m1", nil, 3},
+	"surge":            {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", nil, 4},
+	"surge, topology":  {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", topology, 4},
+	"surge, not ready": {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", dies, 3},
+	"surge, dying": {v1alpha1.StrategyHealthCheck, ", replace: {strategy: surge}", "a-1-m1", func(w *world) {
+		healthCheck(w)
+		dies(w)
+	}, 3},
 	"external remedy":   {v1alpha1.StrategyDelete, "", "a-1-m1", externalCheck, 3},
 	"gone in the cloud": {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", func(w *world) { w.cloud.Remove(idOf("a-1-m1")) }, 3},
 }

@@ -58,6 +58,8 @@ func stages() []stage {
 		}},
 		{name: "replaced under a MachineHealthCheck", long: true, set: onAWS, prepare: healthCheck, paths: []path{
 			replacePath("health check", "", "PATCH machines "+clusterv1.RemediateMachineAnnotation),
+		}},
+		{name: "replaced by a surge", long: true, set: onAWS, paths: []path{
 			replacePath("surge", ", replace: {strategy: surge}", "PATCH machinedeployments", "PATCH machines "+clusterv1.DeleteMachineAnnotation),
 		}},
 		{name: "vSphere", long: true, set: onVSphere, paths: []path{extraConfigPath, tagPath, powerPath, resizePath}},

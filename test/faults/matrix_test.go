@@ -33,6 +33,8 @@ type fault struct {
 	begin func(t *testing.T, on *field) (end func())
 	// lasts is how long it goes wrong while the daemon is asked to sweep.
 	lasts time.Duration
+	// long rows run with -faults.every alone.
+	long bool
 	// meanwhile, if not nil, goes wrong once the machine drifts.
 	meanwhile func(ctx context.Context, t *testing.T, on *field)
 }
@@ -53,6 +55,9 @@ func minute() time.Duration {
 // ended the drift is repaired.
 func (on *field) run(ctx context.Context, t *testing.T, row fault) {
 	t.Helper()
+	if row.long && !*every {
+		t.Skip("runs with -faults.every (make faults)")
+	}
 	on.forget(ctx, t)
 	on.reset()
 	m := on.victim()

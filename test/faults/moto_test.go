@@ -108,11 +108,11 @@ func TestFaultMatrixOnMoto(t *testing.T) {
 	launch(t, on.namespace, motoEnviron(server, env.AWSCluster.Spec.Region), f, patchPath.policy, "--leader-elect=false")
 	on.eventually(t, "swept", func() error { return on.inSync(ctx, t) })
 	for _, row := range []fault{
-		{name: "moto is slow", begin: toxic(theAWS, "latency", `{"latency":400,"jitter":200}`), lasts: aWhile},
-		{name: "moto is narrow", begin: toxic(theAWS, "bandwidth", `{"rate":8}`), lasts: aWhile},
-		{name: "moto resets connections", begin: toxic(theAWS, "reset_peer", `{"timeout":0}`), lasts: aWhile},
+		{name: "moto is slow", long: true, begin: toxic(theAWS, "latency", `{"latency":400,"jitter":200}`), lasts: aWhile},
+		{name: "moto is narrow", long: true, begin: toxic(theAWS, "bandwidth", `{"rate":8}`), lasts: aWhile},
+		{name: "moto resets connections", long: true, begin: toxic(theAWS, "reset_peer", `{"timeout":0}`), lasts: aWhile},
 		{name: "moto resets after success", begin: resetting, lasts: aWhile},
-		{name: "moto trickles", begin: toxic(theAWS, "slicer", `{"average_size":200,"size_variation":100,"delay":2000}`), lasts: aWhile},
+		{name: "moto trickles", long: true, begin: toxic(theAWS, "slicer", `{"average_size":200,"size_variation":100,"delay":2000}`), lasts: aWhile},
 		{name: "moto is away", begin: away(theAWS), lasts: aWhile},
 	} {
 		t.Run(row.name, func(t *testing.T) { on.run(ctx, t, row) })

@@ -59,9 +59,7 @@ func stages() []stage {
 		{name: "replaced under a MachineHealthCheck", long: true, set: onAWS, prepare: healthCheck, paths: []path{
 			replacePath("health check", "", "PATCH machines "+clusterv1.RemediateMachineAnnotation),
 		}},
-		{name: "replaced by a surge", long: true, set: onAWS, paths: []path{
-			replacePath("surge", ", replace: {strategy: surge}", "PATCH machinedeployments", "PATCH machines "+clusterv1.DeleteMachineAnnotation),
-		}},
+		{name: "replaced by a surge", long: true, set: onAWS, paths: []path{surgePath()}},
 		{name: "vSphere", long: true, set: onVSphere, paths: []path{extraConfigPath, tagPath, powerPath, resizePath}},
 	}
 }
@@ -209,6 +207,13 @@ func replacePath(name, strategy string, writes ...string) path {
 	}
 }
 
+// surgePath has an instance that works replaced: that is what a surge is for.
+func surgePath() path {
+	p := replacePath("surge", "", "PATCH machinedeployments", "PATCH machines "+clusterv1.DeleteMachineAnnotation)
+	p.policy, p.drift = policyOf("aws-instance-type, action: replace, replace: {strategy: surge}"), retype
+	return p
+}
+
 // replacedOnce expects one new machine in the place of the old one, nothing
 // done to the cloud but by Cluster API, and there one instance made.
 func replacedOnce(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine, before []*clusterv1.Machine) {
@@ -279,9 +284,9 @@ var (
 	}
 	resizePath = path{
 		name: "patch, stopped for it", policy: policyOf("vsphere-vm-cpu, action: patch, disruptive: allowed"),
-		writes: []string{"PATCH nodes true", "PowerOffVM_Task", "ReconfigVM_Task", "PowerOnVM_Task", "PATCH nodes unschedulable"}, reset: resetVSphere,
+		writes: []string{"PATCH nodes true", "ShutdownGuest", "ReconfigVM_Task", "PowerOnVM_Task", "PATCH nodes unschedulable"}, reset: resetVSphere,
 		drift: reconfigured(vim.VirtualMachineConfigSpec{NumCPUs: 4}),
-		done:  readyAgain, check: calledVSphere("PowerOffVM_Task", "ReconfigVM_Task", "PowerOnVM_Task"),
+		done:  readyAgain, check: calledVSphere("ShutdownGuest", "ReconfigVM_Task", "PowerOnVM_Task"),
 	}
 )
 

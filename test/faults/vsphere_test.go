@@ -64,28 +64,28 @@ func vsphereFaults(v *management.VSphereCloud) []fault {
 		}
 	}
 	return []fault{
-		{name: "the session is lost", lasts: aWhile, begin: func(t *testing.T, _ *field) func() {
+		{name: "the session is lost", long: true, lasts: aWhile, begin: func(t *testing.T, _ *field) func() {
 			gone(t)
 			return func() {}
 		}},
 		{name: "the session is lost in each sweep", lasts: aWhile, begin: losing(gone)},
 		{name: "vCenter restarts", begin: answer(status(http.StatusServiceUnavailable)), meanwhile: restart(v, aWhile)},
-		{name: "vCenter is away", begin: answer(status(http.StatusServiceUnavailable)), meanwhile: restart(v, minute())},
-		{name: "the login is refused", lasts: aWhile, begin: func(t *testing.T, on *field) func() {
+		{name: "vCenter is away", long: true, begin: answer(status(http.StatusServiceUnavailable)), meanwhile: restart(v, minute())},
+		{name: "the login is refused", long: true, lasts: aWhile, begin: func(t *testing.T, on *field) func() {
 			end := answer(faulty(&types.InvalidLogin{}), "Login")(t, on)
 			gone(t)
 			return end
 		}},
 		{name: "rights are taken away", lasts: aWhile, begin: answer(faulty(&types.NoPermission{}), read, index)},
-		{name: "reads fail", lasts: aWhile, begin: answer(faulty(&types.SystemError{}), read)},
-		{name: "reads by id fail", lasts: aWhile, begin: answer(faulty(&types.HostCommunication{}), index)},
+		{name: "reads fail", long: true, lasts: aWhile, begin: answer(faulty(&types.SystemError{}), read)},
+		{name: "reads by id fail", long: true, lasts: aWhile, begin: answer(faulty(&types.HostCommunication{}), index)},
 		{name: "objects go while they are read", lasts: aWhile, begin: answer(faulty(&types.ManagedObjectNotFound{}), read)},
-		{name: "reads give nothing", lasts: aWhile, begin: answer(nothing, read)},
+		{name: "reads give nothing", long: true, lasts: aWhile, begin: answer(nothing, read)},
 		{name: "reads and the index give nothing", lasts: aWhile, begin: answer(nothing, read, index)},
-		{name: "answers are cut off", lasts: aWhile, begin: answer(cut, read)},
-		{name: "the gateway answers", lasts: aWhile, begin: answer(status(http.StatusBadGateway))},
-		{name: "tags are away", lasts: aWhile, begin: answer(status(http.StatusServiceUnavailable), "GET /rest", "POST /rest")},
-		{name: "the act is refused for a time", lasts: aWhile, begin: answer(faulty(&types.TaskInProgress{}), "PowerOnVM_Task")},
+		{name: "answers are cut off", long: true, lasts: aWhile, begin: answer(cut, read)},
+		{name: "the gateway answers", long: true, lasts: aWhile, begin: answer(status(http.StatusBadGateway))},
+		{name: "tags are away", long: true, lasts: aWhile, begin: answer(status(http.StatusServiceUnavailable), "GET /rest", "POST /rest")},
+		{name: "the act is refused for a time", long: true, lasts: aWhile, begin: answer(faulty(&types.TaskInProgress{}), "PowerOnVM_Task")},
 		{name: "time-out after success", lasts: aWhile, begin: func(*testing.T, *field) func() {
 			v.Log.Lose(func(call vspherecluster.Call) bool { return call.Method == "PowerOnVM_Task" })
 			return func() { v.Log.Lose(nil) }

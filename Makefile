@@ -35,8 +35,8 @@ e2e: ## Run every acceptance test of the daemon, the long ones too (an hour)
 	hack/test.sh ./test/e2e -e2e.all
 
 .PHONY: faults
-faults: ## Kill the daemon after every write on every path (an hour)
-	hack/test.sh ./test/faults -faults.every
+faults: ## Kill the daemon after every write on every path, and break every way for as long as it takes (an hour)
+	hack/test.sh -v -timeout 3h -parallel 4 ./test/faults -faults.every
 
 .PHONY: bench
 bench: ## Measure speed and memory; prints ratios

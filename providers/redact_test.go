@@ -1,6 +1,9 @@
 package providers
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
@@ -16,5 +19,27 @@ func TestRedact(t *testing.T) {
 		if got := Redact(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestRedactWithin: wherever a text is cut, nothing of a credential stays.
+func TestRedactWithin(t *testing.T) {
+	const text = "read https://user:secret@vcenter.example.com:8443/sdk: refused by the proxy"
+	for most := range len(text) + 2 {
+		got := RedactWithin(text, most)
+		for n := 1; n <= len("user:secret"); n++ {
+			if part := "user:secret"[:n]; n > 1 && strings.Contains(got, "//"+part) {
+				t.Errorf("cut at %d: %q", most, got)
+			}
+		}
+		if len(got) > most+len("***") {
+			t.Errorf("cut at %d: %d bytes", most, len(got))
+		}
+	}
+	if got, want := RedactWithin(text, len(text)), Redact(text); got != want {
+		t.Errorf("in full: %q, want %q", got, want)
+	}
+	if got, want := RedactWithin("see https://h/a path and no more", 20), "see https://h/a path"; got != want {
+		t.Errorf("without a credential: %q, want %q", got, want)
 	}
 }

@@ -239,9 +239,17 @@ func recurred(v Verdict, s *v1alpha1.RemediationStatus) bool {
 
 // revert says of the last attempt that somebody set back what it did.
 func revert(s *v1alpha1.RemediationStatus, v Verdict) {
-	s.ContestedBy = Line(v.ChangedBy, maxName)
+	contest(s, v)
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Outcome == v1alpha1.OutcomeSucceeded {
 		s.Attempts[n-1].Outcome = v1alpha1.OutcomeReverted
+	}
+}
+
+// contest names who sets back what was done. Who is not known any more stays
+// named.
+func contest(s *v1alpha1.RemediationStatus, v Verdict) {
+	if by := Line(v.ChangedBy, maxName); by != "" {
+		s.ContestedBy = by
 	}
 }
 
@@ -258,7 +266,13 @@ func verifyPatch(s *v1alpha1.RemediationStatus, r *v1alpha1.Remediation, v Verdi
 	case !v.Remains:
 		*s = Ended(&at, v1alpha1.PhaseSucceeded, v1alpha1.OutcomeSucceeded, ReasonVerified, "a later read shows the wanted values", now)
 	default:
-		*s = Ended(&at, v1alpha1.PhaseFailed, v1alpha1.OutcomeNoEffect, ReasonNoEffect, "a later read still shows the drift", now)
+		outcome, message := v1alpha1.OutcomeNoEffect, "a later read still shows the drift"
+		if v.Anew {
+			outcome, message = v1alpha1.OutcomeReverted, "a later read shows another value than before: it was changed again"
+			contest(s, v)
+			at.Status = *s
+		}
+		*s = Ended(&at, v1alpha1.PhaseFailed, outcome, outcome, message, now)
 		if wanted(v) {
 			at.Status = *s
 			before(s, &at, v, now)

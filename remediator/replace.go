@@ -62,6 +62,8 @@ const reasonDrifted = v1alpha1.ConditionInfrastructureDrifted
 //   - Else a MachineSet or KubeadmControlPlane is asked, by the conditions
 //     HealthCheckSucceeded and OwnerRemediated that health checks set for them;
 //     their limits hold: maxInFlight, preflight checks, etcd's quorum.
+//   - A surge, where the rule says so, is not for a Machine that is not ready and
+//     that a MachineHealthCheck covers: that one is asked.
 //   - A Machine of a MachineSet is deleted where the rule says so, or where a
 //     health check would have another controller remediate it.
 func (p *Replacer) Choose(ctx context.Context, r *v1alpha1.Remediation) (*v1alpha1.Replacement, error) {
@@ -85,7 +87,7 @@ func (p *Replacer) Choose(ctx context.Context, r *v1alpha1.Remediation) (*v1alph
 	if none := c.none(); none != nil {
 		return nil, none
 	}
-	if r.Spec.Strategy == v1alpha1.ReplaceSurge {
+	if r.Spec.Strategy == v1alpha1.ReplaceSurge && !c.dying() {
 		return p.chooseSurge(ctx, r, c.set)
 	}
 	return c.choose(r)
@@ -114,6 +116,13 @@ func (c *controllers) none() error {
 	default:
 		return nil
 	}
+}
+
+// dying: a MachineHealthCheck may have the Machine deleted at any moment, since it
+// is not ready. A surge would keep no capacity that it gives, and the MachineSet
+// would make one machine more in its place while the number is raised.
+func (c *controllers) dying() bool {
+	return c.check != nil && !external(c.check) && !isReady(c.machine)
 }
 
 // choose picks among those that would.

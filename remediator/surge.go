@@ -188,10 +188,12 @@ func (p *Replacer) grow(ctx context.Context, r *v1alpha1.Remediation, s *scaler,
 	switch grown := mark == string(r.UID); {
 	case gone:
 		return StepShrink, nil
-	case grown && surged(s.deployment, before+1):
-		return StepMark, nil
 	case grown:
-		return StepGrow, nil
+		ready, err := p.surged(ctx, r, s.deployment, before)
+		if err != nil || !ready {
+			return StepGrow, err
+		}
+		return StepMark, nil
 	case s.replicas == before && mark == "":
 		return StepGrow, p.set(ctx, s, before, before+1, string(r.UID), "")
 	default:
@@ -200,10 +202,22 @@ func (p *Replacer) grow(ctx context.Context, r *v1alpha1.Remediation, s *scaler,
 	}
 }
 
-// surged reports that the machine more is there and ready.
-func surged(d *clusterv1.MachineDeployment, want int32) bool {
-	at := func(n *int32) bool { return n != nil && *n >= want }
-	return d.Status.ObservedGeneration >= d.Generation && at(d.Spec.Replicas) && at(d.Status.ReadyReplicas)
+// surged reports that the machine more is there, and that as many as there were
+// are ready without the old one: it may be the one that is not.
+func (p *Replacer) surged(ctx context.Context, r *v1alpha1.Remediation, d *clusterv1.MachineDeployment, before int32) (bool, error) {
+	at := func(n *int32) bool { return n != nil && *n > before }
+	if d.Status.ObservedGeneration < d.Generation || !at(d.Spec.Replicas) || !at(d.Status.Replicas) {
+		return false, nil
+	}
+	g, err := p.Group(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	others := g.Ready
+	if g.Old != nil && g.Old.DeletionTimestamp.IsZero() && isReady(g.Old) {
+		others--
+	}
+	return others >= int(before), nil
 }
 
 // shrink takes back the machine more, once: the mark goes with it. Whoever

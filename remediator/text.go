@@ -24,11 +24,7 @@ const marksInARow = 3
 // characters that a reader could not see for what they are, which become
 // U+FFFD.
 func Line(s string, limit int) string {
-	// What is looked at is bounded before it is searched.
-	if most := 8 * limit; len(s) > most {
-		s = s[:most]
-	}
-	s = providers.Redact(s)
+	s = providers.RedactWithin(s, 8*limit) // what is searched is bounded
 	var b strings.Builder
 	n, marks, space := 0, 0, false
 	for _, r := range s {

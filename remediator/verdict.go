@@ -27,6 +27,9 @@ type Verdict struct {
 	// Remains says that some of what the record is about still drifts, under
 	// whatever fingerprint.
 	Remains bool
+	// Anew says that what drifts has another value than the attempt found: a
+	// read that is merely late would show the old one.
+	Anew bool
 }
 
 // Read is one read's decisions, as far as they are about one cluster.
@@ -82,6 +85,27 @@ func VerdictOn(r *v1alpha1.Remediation, read Read) Verdict {
 		v.ChangedBy = read.ChangedBy[providers.ID{Kind: ref.Kind, Name: ref.ID}]
 	}
 	return v
+}
+
+// ChangedAnew reports whether a read shows, for something that an attempt set,
+// neither the value that was wanted nor the one that the attempt found. Elements
+// of sets are there or not, and tell nothing of this.
+func ChangedAnew(r *v1alpha1.Remediation, read Read, found []providers.FieldChange) bool {
+	for i := range read.Decisions {
+		f := &read.Decisions[i].Finding
+		if f.Owner.UID != r.Spec.Owner.UID || f.Status != detector.Drifted || !ofResource(r, f) {
+			continue
+		}
+		for j := range f.Diffs {
+			d := &f.Diffs[j]
+			if !d.Element && slices.ContainsFunc(found, func(c providers.FieldChange) bool {
+				return c.Path == d.Path && !c.Element && !c.Have.Equal(d.Have) && c.Want.Equal(d.Want)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ReadOf reports whether a read compared an owner, and could tell all of it.

@@ -94,7 +94,7 @@ func (a *answer) Error() string {
 		return r
 	}, message))
 	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
+		message = strings.ToValidUTF8(providers.RedactWithin(message, longestMessage), "") + "…"
 	}
 	if message == "" {
 		return a.what + ": " + a.code

@@ -30,6 +30,10 @@ func faulted(doing string, err error) error {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", doing, err)
+	var way *providers.ScopeError
+	if sessionLost(err) || errors.As(err, &way) {
+		return err // nobody has looked at the change yet; NotAuthenticated is a NoPermission
+	}
 	if reason := reasonOf(err); reason != "" {
 		return &providers.ApplyError{Reason: reason, Err: err}
 	}

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,7 +46,7 @@ func (w *writer) read(ctx context.Context) (*machine, error) {
 		return nil, err
 	}
 	found, err := readRefs(ctx, c, refs, writeProps...)
-	if err != nil {
+	if err != nil && (!errors.Is(err, errVanished) || named(w.change.Resource.Name)) {
 		return nil, err
 	}
 	switch len(found) {

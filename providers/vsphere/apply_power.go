@@ -2,7 +2,9 @@ package vsphere
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -61,9 +63,10 @@ func (w *writer) powerOff(m *machine) *step {
 	}}
 }
 
-// shutdownAsked gives when the guest was last asked to shut down since the
-// machine was powered on, and the present, both by vCenter's clock; zero if it
-// was not (VmGuestShutdownEvent).
+// shutdownAsked gives when this identity last asked the guest to shut down since
+// the machine was powered on, and the present, both by vCenter's clock; zero if
+// it did not (VmGuestShutdownEvent). Another user's request starts no time: what
+// came of it is that user's matter.
 func (w *writer) shutdownAsked(ctx context.Context, m *machine) (asked, now time.Time, err error) {
 	clock, err := methods.GetCurrentTime(ctx, w.live.vim)
 	if err != nil {
@@ -85,9 +88,19 @@ func (w *writer) shutdownAsked(ctx context.Context, m *machine) (asked, now time
 	if err != nil {
 		return asked, now, fmt.Errorf("read its events: %w", err)
 	}
+	if len(res.Returnval) == 0 {
+		return asked, *clock, nil
+	}
+	me, err := w.live.manager.UserSession(ctx)
+	if err == nil && me == nil {
+		err = errors.New("it tells of no session")
+	}
+	if err != nil {
+		return asked, now, fmt.Errorf("ask vCenter who is logged in: %w", err)
+	}
 	for _, e := range res.Returnval {
-		if at := e.GetEvent().CreatedTime; at.After(asked) {
-			asked = at
+		if event := e.GetEvent(); strings.EqualFold(event.UserName, me.UserName) && event.CreatedTime.After(asked) {
+			asked = event.CreatedTime
 		}
 	}
 	return asked, *clock, nil

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/event"
 	vimobject "github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/holdfast-io/holdfast/providers"
@@ -117,15 +120,9 @@ func TestApplyFindsItsTaskAgain(t *testing.T) {
 	}
 }
 
-// A guest that does not shut down has its time, counted from when vCenter was
-// asked, by whichever process; then its machine is powered off.
-func TestApplyGuestThatDoesNotShutDown(t *testing.T) {
-	s := startSim(t, nil)
-	calls := countCalls(s)
-	p := newTestProvider(t)
-	scope, change := firstMachine(t, s, p, 4)
-	c := s.client(t)
-	vm := vimobject.NewVirtualMachine(c, types.ManagedObjectReference{Type: "VirtualMachine", Value: moid(change.Have)})
+// runTools has the guest of a machine answer.
+func runTools(t *testing.T, vm *vimobject.VirtualMachine) {
+	t.Helper()
 	task, err := vm.Reconfigure(t.Context(), types.VirtualMachineConfigSpec{ExtraConfig: []types.BaseOptionValue{
 		&types.OptionValue{Key: "SET.guest.toolsRunningStatus", Value: "guestToolsRunning"},
 	}})
@@ -135,17 +132,63 @@ func TestApplyGuestThatDoesNotShutDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// tellShutdown has vCenter tell that the user of a client asked a guest to shut
+// down.
+func tellShutdown(t *testing.T, c *vim25.Client, vm types.ManagedObjectReference) {
+	t.Helper()
+	if err := event.NewManager(c).PostEvent(context.Background(), &types.VmGuestShutdownEvent{VmEvent: types.VmEvent{
+		Event: types.Event{Vm: &types.VmEventArgument{Vm: vm}},
+	}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A guest that somebody else asked to shut down, a while ago and in vain, is
+// asked, and not powered off at once.
+func TestApplyGuestThatAnotherAsked(t *testing.T) {
+	s := startSim(t, nil)
+	calls := countCalls(s)
+	p := newTestProvider(t)
+	scope, change := firstMachine(t, s, p, 4)
+	vm := vimobject.NewVirtualMachine(s.client(t), types.ManagedObjectReference{Type: "VirtualMachine", Value: moid(change.Have)})
+	runTools(t, vm)
+	u := *s.server.URL
+	u.User = url.UserPassword("anna", "pass")
+	anna, err := govmomi.NewClient(t.Context(), &u, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tellShutdown(t, anna.Client, vm.Reference())
+	p.shutdownPatience = time.Nanosecond
+	if err := p.Apply(t.Context(), scope, change); !errors.Is(err, providers.ErrPending) {
+		t.Fatal(err)
+	}
+	if asked, off := calls.of("ShutdownGuest"), calls.of("PowerOffVM_Task"); asked != 1 || off != 0 {
+		t.Errorf("the guest was asked %d times and powered off %d times", asked, off)
+	}
+	if err := applyUntilDone(t, p, scope, change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A guest that does not shut down has its time, counted from when vCenter was
+// asked, by whichever process; then its machine is powered off.
+func TestApplyGuestThatDoesNotShutDown(t *testing.T) {
+	s := startSim(t, nil)
+	calls := countCalls(s)
+	p := newTestProvider(t)
+	scope, change := firstMachine(t, s, p, 4)
+	c := s.client(t)
+	vm := vimobject.NewVirtualMachine(c, types.ManagedObjectReference{Type: "VirtualMachine", Value: moid(change.Have)})
+	runTools(t, vm)
 	calls.answer = func(method string, w http.ResponseWriter) bool {
 		if method != "ShutdownGuest" {
 			return false
 		}
 		// vCenter has asked the guest, which goes on as if nothing were.
-		posted := event.NewManager(c).PostEvent(context.Background(), &types.VmGuestShutdownEvent{VmEvent: types.VmEvent{
-			Event: types.Event{Vm: &types.VmEventArgument{Vm: vm.Reference()}},
-		}})
-		if posted != nil {
-			t.Error(posted)
-		}
+		tellShutdown(t, c, vm.Reference())
 		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body><ShutdownGuestResponse xmlns="urn:vim25"></ShutdownGuestResponse></soapenv:Body></soapenv:Envelope>`)
 		return true
 	}

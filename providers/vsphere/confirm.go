@@ -49,8 +49,46 @@ func (p *Provider) Confirm(ctx context.Context, scope providers.Scope, ids []pro
 		}
 		out.Unconfirmed[id] = fmt.Errorf("read %s live: %w", id, err)
 	}
+	check.absences(ctx, c, ids)
 	check.attachments(ctx, c, p.now())
 	return out, nil
+}
+
+// absences keeps those that the index does not know as absent only if vCenter
+// shows anything at all: one that answers every question with nothing, as it may
+// while it starts, proves no absence.
+func (f *confirmer) absences(ctx context.Context, c *connection, ids []providers.ID) {
+	var absent []providers.ID
+	for _, id := range ids {
+		if f.out.Resources[id] == nil && f.out.Unconfirmed[id] == nil {
+			absent = append(absent, id)
+		}
+	}
+	if len(absent) == 0 {
+		return
+	}
+	err := c.do(ctx, func(live *liveSession) error { return showsSomething(ctx, live.vim) })
+	if err == nil {
+		return
+	}
+	for _, id := range absent {
+		f.out.Unconfirmed[id] = fmt.Errorf("read %s live: %w", id, err)
+	}
+}
+
+// showsSomething gives an error unless the inventory has at least a datacenter.
+func showsSomething(ctx context.Context, c *vim25.Client) error {
+	root, err := retrieveRefs(ctx, c, []types.ManagedObjectReference{c.ServiceContent.RootFolder},
+		[]types.PropertySpec{{Type: "Folder", PathSet: []string{"childEntity"}}})
+	if err != nil {
+		return fmt.Errorf("read the root folder: %w", err)
+	}
+	for i := range root {
+		if in, _ := root[i].props["childEntity"].(types.ArrayOfManagedObjectReference); len(in.ManagedObjectReference) > 0 {
+			return nil
+		}
+	}
+	return errors.New("vCenter shows no datacenter at all")
 }
 
 // confirmer reads single machines. The inventory around them is read when the
@@ -71,6 +109,9 @@ func (f *confirmer) one(ctx context.Context, c *vim25.Client, id providers.ID) e
 		return err
 	}
 	found, err := readRefs(ctx, c, refs)
+	if errors.Is(err, errVanished) && !named(id.Name) {
+		return nil // the object itself says that it is gone
+	}
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -190,16 +231,28 @@ func notFound(err error) bool {
 	return fault.Is(err, &types.ManagedObjectNotFound{}) || fault.Is(err, &types.NotFound{})
 }
 
+// named reports whether a machine is looked for in the index: by its UUID.
+func named(name string) bool {
+	_, err := canonical.UUID(name)
+	return err == nil
+}
+
+// errVanished says of machines that the index has just named that vCenter does
+// not know them. One of the two is behind, or the machine went in between, or
+// may not be seen any more: the next read tells, and this one proves nothing.
+var errVanished = errors.New("vCenter's index names it, and vCenter does not know it")
+
 // readRefs reads machines one by one, with further properties besides
-// machineProps: one that is gone must not hide the rest. Templates are no
-// machines.
+// machineProps: one that is gone must not hide the rest. Where all are gone it
+// is errVanished. Templates are no machines.
 func readRefs(ctx context.Context, c *vim25.Client, refs []types.ManagedObjectReference, further ...string) ([]object, error) {
 	var out []object
-	props := append(slices.Clone(machineProps), further...)
+	props, gone := append(slices.Clone(machineProps), further...), 0
 	for _, ref := range refs {
 		found, err := retrieveRefs(ctx, c, []types.ManagedObjectReference{ref},
 			[]types.PropertySpec{{Type: "VirtualMachine", PathSet: props}})
 		if notFound(err) {
+			gone++
 			continue
 		}
 		if err != nil {
@@ -213,6 +266,9 @@ func readRefs(ctx context.Context, c *vim25.Client, refs []types.ManagedObjectRe
 				out = append(out, o)
 			}
 		}
+	}
+	if gone > 0 && gone == len(refs) {
+		return nil, errVanished
 	}
 	return out, nil
 }

@@ -1,6 +1,9 @@
 package vsphere
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -66,6 +69,61 @@ func TestConfirm(t *testing.T) {
 	}
 	if c.Unconfirmed[other] == nil {
 		t.Error("an instance of another cloud is called absent")
+	}
+}
+
+// Where the index and the objects contradict each other, or vCenter shows nothing
+// at all, nothing is called absent.
+func TestConfirmProvesNoAbsence(t *testing.T) {
+	const head = `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>`
+	const tail = `</soapenv:Body></soapenv:Envelope>`
+	empty := func(method string) (int, string) {
+		return http.StatusOK, "<" + method + `Response xmlns="urn:vim25"></` + method + `Response>`
+	}
+	for name, answer := range map[string]func(method string) (int, string){
+		"the object is not known": func(method string) (int, string) {
+			if method != "RetrievePropertiesEx" {
+				return 0, ""
+			}
+			return http.StatusInternalServerError, `<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring>gone</faultstring><detail>
+<ManagedObjectNotFoundFault xmlns="urn:vim25" xsi:type="ManagedObjectNotFound"><obj type="VirtualMachine">vm-42</obj></ManagedObjectNotFoundFault></detail></soapenv:Fault>`
+		},
+		"the object gives nothing": func(method string) (int, string) {
+			if method != "RetrievePropertiesEx" {
+				return 0, ""
+			}
+			return empty(method)
+		},
+		"everything gives nothing": empty,
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := startSim(t, nil)
+			p := newTestProvider(t)
+			scope, snap := observe(t, p, sim.owner())
+			vm := snap.OfKind(providers.KindVirtualMachine)[0]
+			next := sim.server.Config.Handler
+			sim.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				for _, method := range []string{"RetrievePropertiesEx", "FindAllByUuid"} {
+					if bytes.Contains(body, []byte("<"+method)) {
+						if code, text := answer(method); code != 0 {
+							w.WriteHeader(code)
+							_, _ = io.WriteString(w, head+text+tail)
+							return
+						}
+					}
+				}
+				next.ServeHTTP(w, r)
+			})
+			c, err := p.Confirm(t.Context(), scope, []providers.ID{vm.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Resources[vm.ID] != nil || c.Unconfirmed[vm.ID] == nil {
+				t.Errorf("%+v, %v: want it unconfirmed", c.Resources[vm.ID], c.Unconfirmed[vm.ID])
+			}
+		})
 	}
 }
 

@@ -132,9 +132,15 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	for _, b := range r.Status.Blocked {
 		s.blocked[remediationKey{action, b.By}]++
 	}
-	if r.Status.ContestedBy != "" {
+	if contested(r) {
 		s.contested++
 	}
+}
+
+// contested: somebody sets back what was repaired, whoever it is.
+func contested(r *v1alpha1.Remediation) bool {
+	n := len(r.Status.Attempts)
+	return r.Status.ContestedBy != "" || n > 0 && r.Status.Attempts[n-1].Outcome == v1alpha1.OutcomeReverted
 }
 
 func (s *remediationSums) collect(at sender) {

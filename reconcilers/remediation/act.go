@@ -8,7 +8,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
@@ -195,13 +197,13 @@ func (c *Controller) apply(ctx context.Context, r *v1alpha1.Remediation, change 
 	var refused *providers.ApplyError
 	switch {
 	case err == nil:
-		c.keep(r, nil)
+		c.keep(r, &change, true)
 		return c.acted(ctx, r, "the cloud has taken the change")
 	case errors.Is(err, providers.ErrPending) && !c.late(r, c.times().Act):
-		c.keep(r, &change)
+		c.keep(r, &change, false)
 		return c.wait(ctx, r, remediator.ReasonSettling, "the cloud has not completed the change yet", ctrl.Result{RequeueAfter: min(c.times().Poll, 5*time.Second)})
 	case errors.As(err, &refused):
-		c.keep(r, nil)
+		c.keep(r, nil, true)
 		log.FromContext(ctx).Info("The cloud refuses a change", "reason", refused.Reason)
 		return c.end(ctx, r, remediator.Failed(r, err, c.Now()))
 	default:
@@ -209,25 +211,51 @@ func (c *Controller) apply(ctx context.Context, r *v1alpha1.Remediation, change 
 	}
 }
 
-func (c *Controller) keep(r *v1alpha1.Remediation, change *providers.Change) {
+// keep keeps the change of a record's attempt, nil forgets it. settled says that
+// the cloud has taken it.
+func (c *Controller) keep(r *v1alpha1.Remediation, change *providers.Change, settled bool) {
+	key := client.ObjectKeyFromObject(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := attemptKey{r.UID, r.Status.AttemptCount}
 	if change == nil {
 		delete(c.underway, key)
 		return
 	}
 	if c.underway == nil {
-		c.underway = map[attemptKey]providers.Change{}
+		c.underway = map[types.NamespacedName]underway{}
 	}
-	c.underway[key] = *change
+	c.underway[key] = underway{uid: r.UID, attempt: r.Status.AttemptCount, change: *change, settled: settled}
 }
 
-func (c *Controller) pending(r *v1alpha1.Remediation) (providers.Change, bool) {
+// letGo forgets the change of a record whose attempt has ended, or that is gone.
+func (c *Controller) letGo(key types.NamespacedName, r *v1alpha1.Remediation) {
+	if r != nil && r.Status.Phase.InFlight() {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	change, ok := c.underway[attemptKey{r.UID, r.Status.AttemptCount}]
-	return change, ok
+	delete(c.underway, key)
+}
+
+func (c *Controller) kept(r *v1alpha1.Remediation) underway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u := c.underway[client.ObjectKeyFromObject(r)]; u.uid == r.UID && u.attempt == r.Status.AttemptCount {
+		return u
+	}
+	return underway{settled: true}
+}
+
+// pending gives the change that the cloud has not settled yet.
+func (c *Controller) pending(r *v1alpha1.Remediation) (providers.Change, bool) {
+	u := c.kept(r)
+	return u.change, !u.settled
+}
+
+// found is what the attempt under way found before it set it; nothing in a
+// process that has not made the change.
+func (c *Controller) found(r *v1alpha1.Remediation) []providers.FieldChange {
+	return c.kept(r).change.Fields
 }
 
 func (c *Controller) acted(ctx context.Context, r *v1alpha1.Remediation, message string) (ctrl.Result, error) {

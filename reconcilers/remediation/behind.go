@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 )
@@ -20,7 +21,13 @@ import (
 type versions struct {
 	mu     sync.Mutex
 	latest uint64
-	of     map[types.UID]uint64
+	of     map[types.NamespacedName]written
+}
+
+// written is the last version of one record.
+type written struct {
+	uid     types.UID
+	version uint64
 }
 
 func (v *versions) wrote(r *v1alpha1.Remediation) {
@@ -31,16 +38,20 @@ func (v *versions) wrote(r *v1alpha1.Remediation) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.of == nil {
-		v.of = map[types.UID]uint64{}
+		v.of = map[types.NamespacedName]written{}
 	}
-	v.latest, v.of[r.UID] = max(v.latest, n), max(v.of[r.UID], n)
+	key := client.ObjectKeyFromObject(r)
+	if last := v.of[key]; last.uid != r.UID || last.version < n {
+		v.of[key] = written{r.UID, n}
+	}
+	v.latest = max(v.latest, n)
 }
 
 // forget is for a record that is gone.
-func (v *versions) forget(uid types.UID) {
+func (v *versions) forget(key types.NamespacedName) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.of, uid)
+	delete(v.of, key)
 }
 
 // list says with an error that a list is older than the last write.
@@ -58,9 +69,10 @@ func (v *versions) list(version string) error {
 func (v *versions) get(r *v1alpha1.Remediation) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if n, err := strconv.ParseUint(r.ResourceVersion, 10, 64); err == nil && n < v.of[r.UID] {
+	last := v.of[client.ObjectKeyFromObject(r)]
+	if n, err := strconv.ParseUint(r.ResourceVersion, 10, 64); err == nil && last.uid == r.UID && n < last.version {
 		return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.Group, Resource: "remediations"}, r.Name,
-			fmt.Errorf("the API server is behind: it answers with version %d, and version %d was written before", n, v.of[r.UID]))
+			fmt.Errorf("the API server is behind: it answers with version %d, and version %d was written before", n, last.version))
 	}
 	return nil
 }

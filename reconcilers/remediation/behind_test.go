@@ -14,7 +14,7 @@ import (
 // newer, or of a server whose versions are no numbers does.
 func TestReadOlderThanTheLastWrite(t *testing.T) {
 	record := func(uid, version string) *v1alpha1.Remediation {
-		return &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: types.UID(uid), ResourceVersion: version}}
+		return &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), ResourceVersion: version}}
 	}
 	v := &versions{}
 	if err := v.list("1"); err != nil {
@@ -36,7 +36,12 @@ func TestReadOlderThanTheLastWrite(t *testing.T) {
 	if err := v.get(record("d", "1")); err != nil {
 		t.Errorf("another's record: %v", err)
 	}
-	v.forget(record("a", "").UID)
+	again := record("a", "9")
+	again.UID = "made anew"
+	if err := v.get(again); err != nil {
+		t.Errorf("another record of the same name: %v", err)
+	}
+	v.forget(types.NamespacedName{Name: "a"})
 	if err := v.get(record("a", "9")); err != nil {
 		t.Errorf("a forgotten one: %v", err)
 	}

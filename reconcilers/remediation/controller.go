@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -84,21 +85,24 @@ type Controller struct {
 	Times     Times
 	Retention Retention
 	// Concurrency is how many records are driven at once; 4 if it is zero.
-	// Beginnings are one at a time all the same.
+	// Beginnings are one at a time all the same; reads are not.
 	Concurrency int
 
-	// beginning makes deciding and beginning one step: the next decision sees
-	// what the last one began.
+	// beginning makes beginning one step with the look whether anything has
+	// begun since what is in flight was read. No read of a cloud is made in it.
 	beginning sync.Mutex
 	mu        sync.Mutex
-	// underway are the changes that a cloud has not settled, by record and
-	// attempt.
-	underway map[attemptKey]providers.Change
+	// underway are the changes of the attempts in flight, one a record: a cloud
+	// may not have settled them, or has, and they are to be verified.
+	underway map[types.NamespacedName]underway
 }
 
-type attemptKey struct {
+// underway is the change of one attempt.
+type underway struct {
 	uid     types.UID
 	attempt int32
+	change  providers.Change
+	settled bool
 }
 
 // SetupWithManager registers the controller. It runs on the leader alone.
@@ -143,10 +147,11 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	r, err := c.get(ctx, key)
-	if r == nil || err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !r.DeletionTimestamp.IsZero() {
+	c.letGo(key, r)
+	if r == nil || !r.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	ctx = log.IntoContext(ctx, c.logger(ctx, r))
@@ -212,6 +217,7 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (*v1alph
 	err := c.Reader.Get(ctx, key, r)
 	switch {
 	case apierrors.IsNotFound(err):
+		c.versions.forget(key)
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get Remediation %s: %w", key, err)
@@ -236,6 +242,7 @@ func (c *Controller) freshSubjects(ctx context.Context, r *v1alpha1.Remediation,
 	for _, cluster := range o.Inventory.Clusters {
 		if cluster.Object.Namespace == r.Namespace && cluster.Object.Name == r.Spec.ClusterName {
 			read, sub = readOf(o, cluster), subjectsOf(o, cluster)
+			sub.everywhere = o.Policies.For(clusterOf(r), cluster.Object.Labels).CountsEverywhere()
 		}
 	}
 	// What was read was read after this, whatever snapshot it was laid over.
@@ -244,7 +251,7 @@ func (c *Controller) freshSubjects(ctx context.Context, r *v1alpha1.Remediation,
 }
 
 // begin decides anew on a record that has not begun, and begins its attempt if
-// nothing stands against it. It is one step for all records together.
+// nothing stands against it.
 func (c *Controller) begin(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	r, read, result, err := c.decide(ctx, key)
 	if err != nil || r == nil || r.Status.Phase != v1alpha1.PhaseRunning {
@@ -254,44 +261,71 @@ func (c *Controller) begin(ctx context.Context, key types.NamespacedName) (ctrl.
 	return c.act(ctx, r, read)
 }
 
+// redecisions is how often a record is decided on anew at once because another
+// one began meanwhile.
+const redecisions = 3
+
 func (c *Controller) decide(ctx context.Context, key types.NamespacedName) (*v1alpha1.Remediation, remediator.Read, ctrl.Result, error) {
-	c.beginning.Lock()
-	defer c.beginning.Unlock()
 	again := ctrl.Result{RequeueAfter: c.times().Poll}
-	r, err := c.get(ctx, key)
-	if err != nil || r == nil || r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
-		return nil, remediator.Read{}, again, err
+	for range redecisions {
+		r, err := c.get(ctx, key)
+		if err != nil || r == nil || r.Status.Phase.InFlight() || remediator.Altered(r) != "" {
+			return nil, remediator.Read{}, again, err
+		}
+		noted, at := noting(ctx)
+		read, sub, err := c.freshSubjects(noted, r, remediator.OwnerOf(r))
+		if err != nil {
+			return nil, read, again, err
+		}
+		decided, result, err := c.decideOn(ctx, r, read, sub, at)
+		if !errors.Is(err, errBegunMeanwhile) {
+			return decided, read, result, err
+		}
 	}
-	read, sub, err := c.freshSubjects(ctx, r, remediator.OwnerOf(r))
-	if err != nil {
-		return nil, read, again, err
-	}
+	return nil, remediator.Read{}, ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// errBegunMeanwhile says that a decision does not know what is in flight by now.
+var errBegunMeanwhile = errors.New("another attempt has begun since what is in flight was read")
+
+// decideOn begins the attempt of a record if a read and the facts that were read
+// with it let it begin. The record is returned as it is stored then.
+func (c *Controller) decideOn(ctx context.Context, r *v1alpha1.Remediation, read remediator.Read, sub subjects, at *facts) (*v1alpha1.Remediation, ctrl.Result, error) {
+	again := ctrl.Result{RequeueAfter: c.times().Poll}
 	v := remediator.VerdictOn(r, read)
 	if restored, err := c.restore(ctx, r, v, sub); restored || err != nil {
-		return nil, read, ctrl.Result{RequeueAfter: time.Second}, err
+		return nil, ctrl.Result{RequeueAfter: time.Second}, err
 	}
 	pending := r.DeepCopy()
 	pending.Status = remediator.Judge(r, v, c.Now())
 	if err := c.fenced(ctx); err != nil {
-		return nil, read, again, err
+		return nil, again, err
 	}
 	switch d := v.Decision; {
 	case !v.Clear:
-		return r, read, again, c.write(ctx, r, pending.Status)
+		return r, again, c.write(ctx, r, pending.Status)
 	case pending.Status.Phase != v1alpha1.PhasePending:
 		err := c.write(ctx, r, pending.Status)
-		return r, read, after(remediator.Recheck(r), c.Now()), err
+		return r, after(remediator.Recheck(r), c.Now()), err
 	case !d.Executable() || string(d.Action) != string(r.Spec.Action):
 		// The record is of what was decided before: its next outcome says so.
 		c.ask(r)
-		return r, read, again, c.write(ctx, r, pending.Status)
+		return r, again, c.write(ctx, r, pending.Status)
 	}
 	status, err := c.opening(ctx, pending)
 	if err != nil {
-		return nil, read, again, err
+		return nil, again, err
+	}
+	c.beginning.Lock()
+	defer c.beginning.Unlock()
+	if c.begun.since(at.at, clusterOf(r), sub.everywhere) {
+		return nil, again, errBegunMeanwhile
 	}
 	err = c.write(ctx, r, status)
-	return r, read, after(remediator.Recheck(r), c.Now()), err
+	if err == nil && r.Status.Phase == v1alpha1.PhaseRunning {
+		c.begun.add(clusterOf(r))
+	}
+	return r, after(remediator.Recheck(r), c.Now()), err
 }
 
 // restore brings a record that is not what its decision says in line with it, so

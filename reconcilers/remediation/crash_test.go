@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 )
 
@@ -35,18 +39,24 @@ func crashes() map[string]crash {
 		writes: 6,
 	}}
 	rows["disruptive patch"] = crash{
-		drift: func(w *world) { w.node("a-1-m1"); w.tamper("a-1-m1", "/instanceType", "t3.nano") },
+		drift: func(w *world) {
+			w.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "p"}, Spec: corev1.PodSpec{
+				NodeName: w.node("a-1-m1").Name, Containers: []corev1.Container{{Name: "c", Image: "x"}},
+				TerminationGracePeriodSeconds: ptr.To(int64(0)), // there is no kubelet
+			}})
+			w.tamper("a-1-m1", "/instanceType", "t3.nano")
+		},
 		done: func(w *world) {
 			w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
 			if got := w.have("a-1-m1", "/instanceType"); got != "m5.large" || w.node("a-1-m1").Spec.Unschedulable {
 				w.t.Errorf("the type is %s; the node can be used: %v", got, !w.node("a-1-m1").Spec.Unschedulable)
 			}
 		},
-		writes: 9,
+		writes: 10, // one of them the eviction
 	}
 	for name, p := range paths {
 		switch name {
-		case "external remedy", "gone in the cloud":
+		case "external remedy", "gone in the cloud", "surge, not ready", "surge, dying":
 			continue // they take the same steps as others
 		}
 		writes := 6

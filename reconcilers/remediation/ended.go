@@ -119,6 +119,6 @@ func (c *Controller) forget(ctx context.Context, r *v1alpha1.Remediation) error 
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Remediation %s: %w", r.Name, err)
 	}
-	c.versions.forget(uid)
+	c.versions.forget(client.ObjectKeyFromObject(r))
 	return nil
 }

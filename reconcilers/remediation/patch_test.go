@@ -3,6 +3,7 @@ package remediation_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,10 +127,15 @@ func TestRetryAhead(t *testing.T) {
 // TestContested: somebody who sets the value back each time is named, and the
 // fight ends.
 func TestContested(t *testing.T) {
+	const terraform = "arn:aws:iam::111122223333:user/terraform"
 	w := newWorld(t, "")
+	w.by = terraform
 	for range 20 {
 		w.tamper("a-1-m1", "/tags/team", "red")
 		w.run(3 * time.Minute)
+		if r := w.record("a-1-m1"); len(r.Status.Attempts) == 2 {
+			w.by = "" // the event of the last time was lost
+		}
 	}
 	r := w.phase("a-1-m1", v1alpha1.PhaseLatched, "Reverted")
 	if n := w.applied(); n != 3 {
@@ -140,6 +146,48 @@ func TestContested(t *testing.T) {
 			t.Errorf("attempt: %+v", a)
 		}
 	}
+	if r.Status.ContestedBy != terraform || !strings.Contains(r.Status.Message, "set back by "+terraform) {
+		t.Errorf("contested by %q: %s", r.Status.ContestedBy, r.Status.Message)
+	}
+}
+
+// TestChangedAgainBeforeItIsVerified: a value that is neither the wanted one nor
+// the one before was changed again, which no patience makes go by; the old one
+// may be a read that is late.
+func TestChangedAgainBeforeItIsVerified(t *testing.T) {
+	acted := func(t *testing.T) *world {
+		w := newWorld(t, "")
+		w.tamper("a-1-m1", "/tags/team", "red")
+		for range 12 {
+			w.run(10 * time.Second)
+			if w.record("a-1-m1").Status.Phase == v1alpha1.PhaseVerifying {
+				return w
+			}
+		}
+		t.Fatalf("nothing was done:\n\t%s", w.story())
+		return nil
+	}
+	t.Run("to another value", func(t *testing.T) {
+		w := acted(t)
+		w.by = "anna"
+		w.tamper("a-1-m1", "/tags/team", "green")
+		w.run(40 * time.Second)
+		if r := w.phase("a-1-m1", v1alpha1.PhaseBlocked, "CoolDown"); r.Status.Attempts[0].Outcome != v1alpha1.OutcomeReverted || r.Status.ContestedBy != "anna" {
+			t.Errorf("%+v, contested by %q", r.Status.Attempts, r.Status.ContestedBy)
+		}
+		w.run(110 * time.Second)
+		w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+	})
+	t.Run("to the value before", func(t *testing.T) {
+		w := acted(t)
+		w.tamper("a-1-m1", "/tags/team", "red")
+		w.run(90 * time.Second)
+		w.phase("a-1-m1", v1alpha1.PhaseVerifying, "WaitingForRead")
+		w.run(time.Minute)
+		if r := w.record("a-1-m1"); r.Status.Attempts[0].Outcome != v1alpha1.OutcomeNoEffect {
+			t.Errorf("%+v", r.Status.Attempts)
+		}
+	})
 }
 
 // TestC60Protected: a resource that the cloud protects is left as it is, and

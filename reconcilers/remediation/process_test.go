@@ -124,17 +124,39 @@ func (p *process) Apply(ctx context.Context, scope providers.Scope, change provi
 
 // restart is a cloud that stops, changes and starts a machine in three calls,
 // and shows the wanted value after the first.
-type restart struct{ asked []string }
+type restart struct {
+	asked []string
+	// never is a cloud that never gets there.
+	never bool
+}
 
 func (r *restart) step(change providers.Change) error {
 	var paths []string
 	for _, f := range change.Fields {
 		paths = append(paths, fmt.Sprintf("%s=%s", f.Path, f.Want.Text()))
 	}
-	if r.asked = append(r.asked, strings.Join(paths, " ")); len(r.asked) < 3 {
+	if r.asked = append(r.asked, strings.Join(paths, " ")); len(r.asked) < 3 || r.never {
 		return providers.ErrPending
 	}
 	return nil
+}
+
+// Fresh is the process's way to read an owner before and after an act: what the
+// daemon reads, with who is said to have changed it.
+func (p *process) Fresh(ctx context.Context, cluster detector.ClusterRef, owner providers.OwnerRef) (*sweep.Outcome, error) {
+	o, err := p.read(ctx, cluster, owner)
+	if after := p.world.after[owner.Name]; after != nil {
+		after()
+	}
+	return o, err
+}
+
+func (p *process) read(ctx context.Context, cluster detector.ClusterRef, owner providers.OwnerRef) (*sweep.Outcome, error) {
+	o, err := p.daemon.Fresh(ctx, cluster, owner)
+	if err == nil && p.world.by != "" {
+		o.ChangedBy = map[providers.ID]string{idOf(owner.Name): p.world.by}
+	}
+	return o, err
 }
 
 func (p *process) reconcile(name string) error {

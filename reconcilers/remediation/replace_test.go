@@ -22,14 +22,27 @@ type path struct {
 }
 
 var paths = map[string]path{
-	"health check":      {v1alpha1.StrategyHealthCheck, "", "a-1-m1", healthCheck, 3},
-	"machine set":       {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", nil, 3},
-	"control plane":     {v1alpha1.StrategyOwnerRemediation, "", "cp-m5", nil, 4},
-	"delete":            {v1alpha1.StrategyDelete, ", replace: {strategy: delete}", "a-1-m1", nil, 3},
-	"surge":             {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", nil, 4},
-	"surge, topology":   {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", topology, 4},
+	"health check":     {v1alpha1.StrategyHealthCheck, "", "a-1-m1", healthCheck, 3},
+	"machine set":      {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", nil, 3},
+	"control plane":    {v1alpha1.StrategyOwnerRemediation, "", "cp-m5", nil, 4},
+	"delete":           {v1alpha1.StrategyDelete, ", replace: {strategy: delete}", "a-1-m1", nil, 3},
+	"surge":            {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", nil, 4},
+	"surge, topology":  {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", topology, 4},
+	"surge, not ready": {v1alpha1.StrategySurge, ", replace: {strategy: surge}", "a-1-m1", dies, 3},
+	"surge, dying": {v1alpha1.StrategyHealthCheck, ", replace: {strategy: surge}", "a-1-m1", func(w *world) {
+		healthCheck(w)
+		dies(w)
+	}, 3},
 	"external remedy":   {v1alpha1.StrategyDelete, "", "a-1-m1", externalCheck, 3},
 	"gone in the cloud": {v1alpha1.StrategyOwnerRemediation, "", "a-1-m1", func(w *world) { w.cloud.Remove(idOf("a-1-m1")) }, 3},
+}
+
+// dies has a machine end, which its Machine shows.
+func dies(w *world) {
+	w.cloud.Remove(idOf("a-1-m1"))
+	m := w.find("a-1-m1")
+	w.update(m, func() { condition(m, clusterv1.MachineReadyCondition, false, "X") })
+	w.capi.step()
 }
 
 func healthCheck(w *world) {

@@ -40,6 +40,7 @@ type Store struct {
 	Told func(ctx context.Context, from v1alpha1.RemediationPhase, r *v1alpha1.Remediation)
 
 	versions versions
+	begun    beginnings
 }
 
 var (
@@ -81,6 +82,7 @@ func resuming(ctx context.Context, r *v1alpha1.Remediation) context.Context {
 // Facts tells what was done before, by [policies.HistoryKey], and what
 // is in flight or keeps its pool from the next replacement.
 func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []policies.InFlight, error) {
+	s.begun.note(ctx) // before they are read: what begins meanwhile may be missing
 	records, err := s.list(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -158,6 +160,8 @@ type subjects struct {
 	cluster  *clusterv1.Cluster
 	machines map[providers.OwnerRef]*v1alpha1.ObjectRef
 	scopes   map[providers.OwnerRef]providers.Scope
+	// everywhere says that a budget counts what is in flight in all clusters.
+	everywhere bool
 }
 
 func (s *Store) create(ctx context.Context, d *policies.Decision, sub subjects, changedBy string, records []v1alpha1.Remediation) (*v1alpha1.Remediation, error) {

@@ -36,11 +36,12 @@ func (c *Controller) verify(ctx context.Context, r *v1alpha1.Remediation) (ctrl.
 	}
 	v := remediator.VerdictOn(r, read)
 	v.SeenAt = read.SeenAt
+	v.Anew = remediator.ChangedAnew(r, read, c.found(r))
 	switch since := c.Now().Sub(acted); {
 	case !v.Clear && since > t.Verify:
 		return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseFailed, v1alpha1.OutcomeFailed, remediator.ReasonNotVerified,
 			"no read could tell whether it helped", c.Now()))
-	case !v.Clear, v.Remains && since < t.Patience:
+	case !v.Clear, v.Remains && !v.Anew && since < t.Patience:
 		return c.wait(ctx, r, remediator.ReasonWaitingForRead, "a later read is to show the wanted values", poll)
 	case !v.Remains && !v.OwnerGone && r.Spec.Disruptive && r.Spec.Machine != nil:
 		return c.verifyStarted(ctx, r, v, since)

@@ -51,6 +51,10 @@ type world struct {
 	told    []string
 	// restart, if not nil, needs several calls for each change.
 	restart *restart
+	// by is who is said to have changed what is read; after are called when the
+	// controller has read an owner of that name.
+	by    string
+	after map[string]func()
 }
 
 var start = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -235,7 +239,7 @@ func (w *world) process(dieAfter int) *process {
 	}
 	objects := remediator.Objects{Reader: c, Mapper: w.api.RESTMapper()}
 	p.controller = &remediation.Controller{
-		Store: p.store, Daemon: p.daemon, Appliers: map[string]providers.Applier{fake.Name: p},
+		Store: p.store, Daemon: p, Appliers: map[string]providers.Applier{fake.Name: p},
 		Replacer: &remediator.Replacer{Objects: objects, Client: c},
 		// The workload cluster is the same API server: its nodes and Pods are real.
 		Drainer: &remediator.Drainer{Objects: objects, Client: c, Remote: func(context.Context, types.NamespacedName) (client.Client, error) {
@@ -254,7 +258,7 @@ func (p *process) sweep() error {
 		if !p.world.touched[m.Name] {
 			continue
 		}
-		o, err := p.daemon.Fresh(p.world.ctx(), p.world.cluster(), m)
+		o, err := p.read(p.world.ctx(), p.world.cluster(), m)
 		if err != nil {
 			return err
 		}

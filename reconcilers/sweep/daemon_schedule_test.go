@@ -184,6 +184,40 @@ func TestC47FailedScope(t *testing.T) {
 }
 
 // TestDaemonPartialList takes objects that could not be listed for nothing.
+// TestDaemonSweepNowAfterFailures answers a person at once, however long the wait
+// after failures is, and whatever else was asked for meanwhile.
+func TestDaemonSweepNowAfterFailures(t *testing.T) {
+	daemon(t, `schedule: {cron: "*/1 * * * *", jitter: 0s}`, func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.start()
+		pass(30 * time.Second)
+		l.take()
+		l.cloud.Fail(fake.OpObserve, errors.New("RequestLimitExceeded"))
+		pass(20 * time.Minute) // by now it waits for minutes
+		for before := l.observes(); l.observes() == before; {
+			pass(time.Second)
+		}
+		pass(10 * time.Second) // a try has just failed
+		tries := l.observes()
+		l.d.Ask(Request{Cluster: detector.ClusterRef{Namespace: "prod", Name: "c1"}, Cause: CauseRequested})
+		pass(time.Second)
+		if n := l.observes() - tries; n != 1 {
+			t.Errorf("%d tries within a second of the request, want one", n)
+		}
+		pass(30 * time.Second)
+		if n := l.observes() - tries; n != 1 {
+			t.Errorf("%d tries within half a minute of the request, which failed too: want one", n)
+		}
+		l.cloud.Fail(fake.OpObserve, nil)
+		l.take()
+		l.d.Ask(Request{Cause: CauseRequested})
+		pass(time.Second)
+		if got := l.take(); len(got) != 1 || !strings.Contains(got[0], "Requested prod/c1:2") {
+			t.Errorf("after the request: %v", got)
+		}
+	})
+}
+
 func TestDaemonPartialList(t *testing.T) {
 	daemon(t, "", func(t *testing.T, l *live) {
 		l.cluster("prod", "c1", 1)

@@ -93,7 +93,7 @@ func (d *Daemon) dispatchSite(ctx context.Context, s *site, a *agenda) {
 		}
 		d.sweeps++
 		s.running = "sweep"
-		s.asked, s.why = time.Time{}, ""
+		s.asked, s.why, s.wanted = time.Time{}, "", time.Time{}
 		// A sweep reads them all, and begins now.
 		s.targets, s.targetsAt = map[providers.OwnerRef]*target{}, time.Time{}
 		s.status.begun = a.now

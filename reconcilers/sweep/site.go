@@ -49,7 +49,9 @@ type site struct {
 	// asked is when a sweep was asked for, and why; zero if none was.
 	asked time.Time
 	why   string
-	// notBefore holds sweeps back after a failure.
+	// wanted is when a person wants it swept; zero if nobody does.
+	wanted time.Time
+	// notBefore holds sweeps back after a failure, but for what a person wants.
 	notBefore time.Time
 	failures  int
 	running   string
@@ -118,6 +120,12 @@ func (s *site) located() bool { return s.key.cluster == (detector.ClusterRef{}) 
 
 // ask asks for a sweep, no earlier than at.
 func (s *site) ask(at time.Time, why string) {
+	if why == CauseRequested {
+		if s.wanted.IsZero() || at.Before(s.wanted) {
+			s.wanted = at
+		}
+		return
+	}
 	if s.asked.IsZero() || at.Before(s.asked) {
 		s.asked, s.why = at, why
 	}
@@ -134,6 +142,9 @@ func (s *site) sweepDue() (at time.Time, why string) {
 	}
 	if !at.IsZero() && at.Before(s.notBefore) {
 		at, why = s.notBefore, CauseRetry
+	}
+	if !s.wanted.IsZero() && (at.IsZero() || !at.Before(s.wanted)) {
+		at, why = s.wanted, CauseRequested
 	}
 	return at, why
 }

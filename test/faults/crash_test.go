@@ -2,213 +2,239 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/holdfast-io/holdfast/test/ec2sim"
 	"github.com/holdfast-io/holdfast/test/management"
 )
 
-var every = flag.Bool("faults.every", false, "kill the program after every write on every path, not only after those that matter most")
+var every = flag.Bool("faults.every", false, "run the long halves of the matrices: kill the program after every write on every path")
 
-// killer kills a daemon when it makes its n-th write of those that count: the
-// write is made, and nobody learns of it.
-func killer(d *daemon, n int, counts func(write) bool) (on func(write), last func() string) {
-	var seen atomic.Int64
-	var what atomic.Value
-	return func(w write) {
-			if counts(w) && int(seen.Add(1)) == n {
-				what.Store(w.what)
-				d.kill()
-			}
-		}, func() string {
-			s, _ := what.Load().(string)
-			return s
-		}
-}
-
-// most are the writes enumerated on each path: every one to a cloud, a record, a
-// Machine or a MachineDeployment; and with faults.every also those that show
-// something, which nothing that acts reads. Those come in any order, and would
-// hide some of the others.
-func most(w write) bool {
-	acts := w.cloud
-	for _, kind := range []string{"/remediations", "/machines/", "/machinedeployments/"} {
-		acts = acts || strings.Contains(w.what, kind)
-	}
-	return *every || acts && !w.condition
-}
-
-// TestCrashesOnTheGround kills the real program right after each of its writes,
-// on the ground where upstream's reconcilers go on meanwhile, and starts it
-// again. Each time everything comes to the same end, once.
+// TestCrashesOnTheGround kills the real program right after each of its writes
+// on each path, on grounds where upstream's reconcilers go on meanwhile, and
+// starts it again. Each time everything comes to the same end, once.
+//
+// A whole run enumerates the writes of a path by what they say. Then the program
+// is killed after each of them, wherever it comes among the others: those that
+// show something come in any order.
 func TestCrashesOnTheGround(t *testing.T) {
-	ctx := t.Context()
-	g := management.Start(t)
-	c := g.AWSCluster(ctx, management.AWS{Workers: 3})
-	c.WaitReady(ctx)
-	f := newFront(t, g)
-	t.Run("patch", func(t *testing.T) { crashes(ctx, t, g, c, f, patchPath) })
-	if !*every {
-		t.Skip("the ways of replacement run with -faults.every (make faults); reconcilers/remediation enumerates them against a real API server")
-	}
-	t.Run("replace by the MachineDeployment", func(t *testing.T) { crashes(ctx, t, g, c, f, replacePath("")) })
-	healthCheck(ctx, t, g, c)
-	t.Run("replace by a MachineHealthCheck", func(t *testing.T) { crashes(ctx, t, g, c, f, replacePath("")) })
-	t.Run("replace by a surge", func(t *testing.T) { crashes(ctx, t, g, c, f, replacePath(", replace: {strategy: surge}")) })
-}
-
-func healthCheck(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster) {
-	t.Helper()
-	deployment := c.Deployments(ctx)[0].Name
-	h := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "workers"}}
-	h.Spec.ClusterName = c.Name
-	h.Spec.Selector.MatchLabels = map[string]string{clusterv1.MachineDeploymentNameLabel: deployment}
-	long := int32(3600)
-	h.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "Unknown", TimeoutSeconds: &long}}
-	if err := g.Client.Create(ctx, h); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// path is drift, and what it is to come to.
-type path struct {
-	policy string
-	// cloud is the write to the cloud that is on it, if one is.
-	cloud string
-	drift func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine)
-	// done says what is missing yet; check what must not have been.
-	done  func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine) error
-	check func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine, before []*clusterv1.Machine)
-}
-
-var patchPath = path{
-	policy: strings.Replace(policy, "STRATEGY", "", 1),
-	cloud:  "CreateTags",
-	drift: func(ctx context.Context, t *testing.T, g *management.Ground, _ *management.Cluster, m *clusterv1.Machine) {
-		t.Helper()
-		if err := g.AWS().Tag(ctx, management.Instance(m), "Pool", ""); err != nil {
-			t.Fatal(err)
-		}
-	},
-	done: repaired,
-	check: func(_ context.Context, t *testing.T, g *management.Ground, _ *management.Cluster, _ *clusterv1.Machine, _ []*clusterv1.Machine) {
-		t.Helper()
-		if n := len(g.AWS().Mutations()); n != 1 {
-			t.Errorf("%d changes to the cloud, not one", n)
-		}
-	},
-}
-
-func replacePath(strategy string) path {
-	return path{
-		policy: strings.Replace(policy, "STRATEGY", strategy, 1),
-		drift: func(ctx context.Context, t *testing.T, _ *management.Ground, c *management.Cluster, m *clusterv1.Machine) {
-			t.Helper()
-			c.Terminate(ctx, m)
-		},
-		done: func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine) error {
-			t.Helper()
-			if slices.ContainsFunc(c.Workers(ctx, "general"), func(o *clusterv1.Machine) bool { return o.UID == m.UID }) {
-				return errors.New("the old machine is there")
+	for _, s := range stages() {
+		t.Run(s.name, func(t *testing.T) {
+			if s.long && !*every {
+				t.Skip("runs with -faults.every (make faults); reconcilers/remediation enumerates these paths against a real API server")
 			}
-			return repaired(ctx, t, g, c, m)
-		},
-		check: func(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine, before []*clusterv1.Machine) {
-			t.Helper()
+			t.Parallel()
+			ctx := t.Context()
+			g := management.Start(t)
+			c, f := s.set(ctx, t, g)
 			c.WaitReady(ctx)
-			now, stayed := c.Workers(ctx, "general"), 0
-			for _, o := range now {
-				if slices.ContainsFunc(before, func(b *clusterv1.Machine) bool { return b.UID == o.UID && b.UID != m.UID }) {
-					stayed++
-				}
+			if s.prepare != nil {
+				s.prepare(ctx, t, g, c)
 			}
-			if len(now) != len(before) || stayed != len(before)-1 {
-				t.Errorf("%d machines, %d of them as before; %d before", len(now), stayed, len(before))
+			for _, p := range s.paths {
+				t.Run(p.name, func(t *testing.T) { (&crashes{t: t, g: g, c: c, f: f, path: p}).run(ctx) })
 			}
-			if n := len(g.AWS().Mutations()); n != 0 {
-				t.Errorf("%d changes to the cloud: machines are replaced through Cluster API", n)
-			}
-			instances, err := g.AWS().Server.InstanceStates(awsScope(g))
-			if err != nil {
-				t.Fatal(err)
-			}
-			running := 0
-			for _, s := range instances {
-				if s == "running" {
-					running++
-				}
-			}
-			if want := len(c.Machines(ctx)); running != want {
-				t.Errorf("%d instances run for %d machines", running, want)
-			}
-		},
-	}
-}
-
-// crashes goes down a path again and again, killed after one write more each
-// time, until it is not killed on it any more. Who converges is the next victim.
-func crashes(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, f *front, p path) {
-	t.Helper()
-	forget(ctx, t, g)
-	d := run(t, g, f, p.policy, "--leader-elect=false")
-	killed := map[string]bool{}
-	first := 1
-	if p.cloud != "" {
-		first = 0 // after the write to the cloud, wherever it comes among the others
-	}
-	for n := first; ; n++ {
-		c.WaitReady(ctx)
-		forget(ctx, t, g)
-		f.taken()
-		g.AWS().Server.ResetCalls()
-		before := c.Workers(ctx, "general")
-		m := before[0]
-		on, last := killer(d, n, most)
-		if n == 0 {
-			on, last = killer(d, 1, func(w write) bool { return w.cloud })
-		}
-		f.watch(on, nil)
-		p.drift(ctx, t, g, c, m)
-		sweepNow(ctx, t, g, c)
-		c.Eventually(ctx, fmt.Sprintf("dead after write %d, or done", n), func(ctx context.Context) error {
-			if d.dead() {
-				return nil
-			}
-			return p.done(ctx, t, g, c, m)
 		})
-		f.watch(nil, nil)
-		if !d.dead() {
-			p.check(ctx, t, g, c, m, before)
-			t.Logf("%d writes on the path: %v", n-1, f.taken())
-			d.kill()
-			if p.cloud != "" && !killed[p.cloud] {
-				t.Errorf("it was not killed after %s: %v", p.cloud, killed)
-			}
-			if n < 5 {
-				t.Errorf("only %d writes: the path does not do what it is to", n-1)
-			}
-			return
+	}
+}
+
+// point is a write of a path: the nth that says so.
+type point struct {
+	write
+	nth int
+}
+
+func (p point) String() string {
+	if p.nth == 1 {
+		return p.what
+	}
+	return fmt.Sprintf("%s (%d)", p.what, p.nth)
+}
+
+// killer kills a daemon at a point: the write is made, and nobody learns of it.
+type killer struct {
+	d  *daemon
+	at point
+
+	mu     sync.Mutex
+	counts map[string]int
+	seen   []point
+}
+
+func (k *killer) on(w write) {
+	k.mu.Lock()
+	if k.counts == nil {
+		k.counts = map[string]int{}
+	}
+	k.counts[w.what]++
+	p := point{w, k.counts[w.what]}
+	k.seen = append(k.seen, p)
+	k.mu.Unlock()
+	if p == k.at {
+		k.d.kill()
+	}
+}
+
+func (k *killer) points() []point {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.seen)
+}
+
+// crashes goes down one path again and again. Who converges is the next victim.
+type crashes struct {
+	t    *testing.T
+	g    *management.Ground
+	c    *management.Cluster
+	f    *front
+	path path
+
+	d        *daemon
+	known    []point
+	todo     []point
+	misses   map[point]int
+	restarts int
+}
+
+// tries is how often a point is waited for in vain: which waits a record tells
+// of, and what is shown in between, depends on who is faster.
+func (p point) tries() int {
+	if p.shows {
+		return 2
+	}
+	return 4
+}
+
+func (x *crashes) start() {
+	x.t.Helper()
+	x.d = run(x.t, x.g, x.f, x.path.policy, "--leader-elect=false")
+}
+
+func (x *crashes) run(ctx context.Context) {
+	x.t.Helper()
+	begun := time.Now()
+	x.misses = map[point]int{}
+	placeOf(x.g, x.c).forget(ctx, x.t)
+	x.start()
+	x.once(ctx, point{}) // a whole run
+	for len(x.todo) > 0 {
+		at := x.todo[0]
+		x.todo = x.todo[1:]
+		x.once(ctx, at)
+		if x.t.Failed() {
+			x.t.Fatalf("killed after %s", at)
 		}
-		t.Logf("killed after write %d: %s", n, last())
-		killed[last()] = true
-		d = run(t, g, f, p.policy, "--leader-elect=false")
-		c.Eventually(ctx, "done after a restart", func(ctx context.Context) error { return p.done(ctx, t, g, c, m) })
-		p.check(ctx, t, g, c, m, before)
-		if t.Failed() {
-			t.Fatalf("after write %d, %s", n, last())
+	}
+	x.d.kill()
+	var missed []string
+	for p, n := range x.misses {
+		if n < p.tries() {
+			continue
+		}
+		missed = append(missed, p.String())
+		if p.cloud {
+			x.t.Errorf("it was never killed after %s", p)
+		}
+	}
+	slices.Sort(missed)
+	for _, w := range x.path.writes {
+		if !slices.ContainsFunc(x.known, func(p point) bool { return strings.HasPrefix(p.what, w) }) {
+			x.t.Errorf("no write %q: the path does not do what it is to: %v", w, x.known)
+		}
+	}
+	x.t.Logf("%d writes enumerated, %d restarts, %s; seen once and not again: %q", len(x.known), x.restarts, time.Since(begun).Round(time.Second), missed)
+}
+
+// once goes down the path and is killed at a point, if it is reached.
+func (x *crashes) once(ctx context.Context, at point) {
+	t, p := x.t, x.path
+	t.Helper()
+	x.c.WaitReady(ctx)
+	placeOf(x.g, x.c).forget(ctx, t)
+	before := x.c.Workers(ctx, "general")
+	m := before[0]
+	x.f.about(m.Name)
+	p.reset(x.g)
+	p.drift(ctx, t, x.g, x.c, m)
+	k := &killer{d: x.d, at: at}
+	x.f.watch(k.on, nil)
+	placeOf(x.g, x.c).sweepNow(ctx, t)
+	done := func() error { return p.done(ctx, t, x.g, x.c, m) }
+	placeOf(x.g, x.c).eventually(t, fmt.Sprintf("dead after %q, or done", at), func() error {
+		if x.d.dead() {
+			return nil
+		}
+		if err := done(); err != nil {
+			return err
+		}
+		return x.settled()
+	})
+	x.f.watch(nil, nil)
+	killed := x.d.dead()
+	if killed {
+		x.restarts++
+		x.start()
+		placeOf(x.g, x.c).eventually(t, fmt.Sprintf("done after a restart, killed after %s", at), done)
+		t.Logf("killed after %s, and done", at)
+	}
+	p.check(ctx, t, x.g, x.c, m, before)
+	tidy(ctx, t, x.g, x.c)
+	if !killed {
+		x.enumerate(k.points())
+		if at.nth > 0 {
+			if x.misses[at]++; x.misses[at] < at.tries() {
+				x.todo = append(x.todo, at)
+			}
 		}
 	}
 }
 
-func awsScope(g *management.Ground) ec2sim.Scope {
-	return ec2sim.Scope{Account: g.AWS().Daemon.Account, Region: management.Region}
+// settled says that the program may still write.
+func (x *crashes) settled() error {
+	if !x.f.quiet(1500 * time.Millisecond) {
+		return fmt.Errorf("it still writes")
+	}
+	return nil
+}
+
+// enumerate adds what is not known yet of a run that was not killed. What shows
+// something counts once, however often it comes.
+func (x *crashes) enumerate(seen []point) {
+	for _, p := range seen {
+		if (!p.shows || *every && p.nth == 1) && !slices.Contains(x.known, p) {
+			x.known, x.todo = append(x.known, p), append(x.todo, p)
+		}
+	}
+}
+
+// tidy expects that nothing is left of a repair but its record.
+func tidy(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster) {
+	t.Helper()
+	if rs := placeOf(g, c).records(ctx, t); len(rs) != 1 || rs[0].Status.AttemptCount != 1 {
+		t.Errorf("records: %+v", rs)
+	}
+	for _, m := range c.Machines(ctx) {
+		for _, key := range []string{clusterv1.RemediateMachineAnnotation, clusterv1.DeleteMachineAnnotation} {
+			if _, left := m.Annotations[key]; left {
+				t.Errorf("%s still has %s", m.Name, key)
+			}
+		}
+		if name := m.Status.NodeRef.Name; c.Nodes(ctx)[name].Spec.Unschedulable {
+			t.Errorf("node %s is still cordoned", name)
+		}
+	}
+	for _, d := range c.Deployments(ctx) {
+		for key := range d.Annotations {
+			if strings.HasPrefix(key, "drift.holdfast.io/") {
+				t.Errorf("%s still has %s", d.Name, key)
+			}
+		}
+	}
 }

@@ -2,40 +2,35 @@ package faults
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/test/management"
 )
 
-// policy acts on what is seen, as soon as it is seen.
-const policy = `apiVersion: drift.holdfast.io/v1alpha1
+// policyOf acts by rules on what is seen, as soon as it is seen.
+func policyOf(rules ...string) string {
+	text := `apiVersion: drift.holdfast.io/v1alpha1
 kind: DriftPolicy
 metadata: {name: at-once}
 spec:
   mode: enforce
   safety: {maxDriftRatio: 100%, minHealthy: 50%}
   rules:
-  - {id: aws-instance-tags, action: patch, grace: {for: 0s, observations: 1}, attempts: {max: 10, per: 1h}}
-  - {id: aws-instance-missing, action: replace, grace: {for: 0s, observations: 1}, attempts: {max: 10, per: 1h}STRATEGY}
 `
+	for _, r := range rules {
+		text += "  - {id: " + r + ", grace: {for: 0s, observations: 1}, attempts: {max: 10, per: 1h}}\n"
+	}
+	return text
+}
 
 // daemon is a running holdfast controller behind a front.
 type daemon struct {
@@ -72,8 +67,14 @@ func (d *daemon) dead() bool {
 	}
 }
 
-// run starts the program and waits until it is ready.
+// run starts the program on a ground and waits until it is ready.
 func run(t *testing.T, g *management.Ground, f *front, policy string, args ...string) *daemon {
+	t.Helper()
+	return launch(t, g.Namespace, g.Environ(), f, policy, args...)
+}
+
+// launch starts the program for a namespace.
+func launch(t *testing.T, namespace string, environ []string, f *front, policy string, args ...string) *daemon {
 	t.Helper()
 	bin, err := program()
 	if err != nil {
@@ -93,9 +94,12 @@ contexts: [{name: c, context: {cluster: c}}]
 	}
 	probes := freeAddress(t)
 	d := &daemon{done: make(chan struct{})}
-	d.cmd = exec.Command(bin, append([]string{"controller", "--namespace", g.Namespace, "--policy", file, "--verify-after", "1s", "--poll-interval", "1s",
+	d.cmd = exec.Command(bin, append([]string{"controller", "--namespace", namespace, "--policy", file, "--verify-after", "1s", "--poll-interval", "1s",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", probes, "--start-spread", "0s", "--creation-grace", "1s"}, args...)...)
-	d.cmd.Env = append(g.Environ(), "KUBECONFIG="+kubeconfig, "AWS_ENDPOINT_URL=http://"+f.aws.Listen)
+	d.cmd.Env = append(environ, "KUBECONFIG="+kubeconfig)
+	if f.aws != nil {
+		d.cmd.Env = append(d.cmd.Env, "AWS_ENDPOINT_URL=http://"+f.aws.Listen)
+	}
 	d.cmd.Stdout, d.cmd.Stderr = d, d
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -136,87 +140,4 @@ func freeAddress(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
-}
-
-// sweepNow asks for a sweep, past the front.
-func sweepNow(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster) {
-	t.Helper()
-	cluster := &clusterv1.Cluster{}
-	c.Get(ctx, c.Name, cluster)
-	base := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, v1alpha1.AnnotationSweepNow, time.Now().Format(time.RFC3339Nano))
-	if err := g.Client.Patch(ctx, cluster, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func recordsOf(ctx context.Context, t *testing.T, g *management.Ground) []v1alpha1.Remediation {
-	t.Helper()
-	list := &v1alpha1.RemediationList{}
-	if err := g.Client.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	return list.Items
-}
-
-// forget takes all records away: the next drift is a first one.
-func forget(ctx context.Context, t *testing.T, g *management.Ground) {
-	t.Helper()
-	if err := g.Client.DeleteAllOf(ctx, &v1alpha1.Remediation{}, client.InNamespace(g.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// repaired says why there is not exactly one record, that has succeeded, of a
-// Machine, and no drift any more.
-func repaired(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, m *clusterv1.Machine) error {
-	t.Helper()
-	rs := recordsOf(ctx, t, g)
-	switch {
-	case len(rs) != 1:
-		return fmt.Errorf("there are %d records", len(rs))
-	case rs[0].Spec.Machine == nil || rs[0].Spec.Machine.UID != m.UID:
-		return fmt.Errorf("the record is about %+v", rs[0].Spec.Machine)
-	case rs[0].Status.Phase != v1alpha1.PhaseSucceeded:
-		return fmt.Errorf("the record is %s (%s): %s", rs[0].Status.Phase, rs[0].Status.Reason, rs[0].Status.Message)
-	}
-	for _, now := range c.Machines(ctx) {
-		if have := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionDriftDetected); have == nil || have.Status != metav1.ConditionFalse {
-			return fmt.Errorf("%s has %+v", now.Name, have)
-		}
-	}
-	return nil
-}
-
-// missing finds whoever says that something is missing.
-func missing(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster) []string {
-	t.Helper()
-	var out []string
-	says := func(who, text string) {
-		if strings.Contains(text, "Missing") || strings.Contains(text, "is missing") {
-			out = append(out, who+" says "+text)
-		}
-	}
-	for _, m := range c.Machines(ctx) {
-		for _, k := range m.Status.Conditions {
-			if k.Type == v1alpha1.ConditionDriftDetected || k.Type == v1alpha1.ConditionInfrastructureDrifted {
-				says(m.Name, k.Reason+": "+k.Message)
-			}
-		}
-	}
-	for _, r := range recordsOf(ctx, t, g) {
-		if r.Spec.Action != "patch" {
-			out = append(out, fmt.Sprintf("record %s wants to %s", r.Name, r.Spec.Action))
-		}
-	}
-	list := &eventsv1.EventList{}
-	if err := g.Client.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range list.Items {
-		if e.ReportingController == v1alpha1.FieldManager {
-			says("an event", e.Reason+": "+e.Note)
-		}
-	}
-	return out
 }

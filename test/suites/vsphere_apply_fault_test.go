@@ -261,6 +261,49 @@ func TestVSphereApplySessionLoss(t *testing.T) {
 	}
 }
 
+// A session that is lost again in the new one, and a login that is refused, say
+// nothing of the change: it may be tried again.
+func TestVSphereApplySessionLostAgain(t *testing.T) {
+	e := vsphereEnv(t, nil)
+	p := vsphereProvider(t, e)
+	for name, fail := range map[string]func(c vspherecluster.Call, w http.ResponseWriter) bool{
+		"lost again": func(c vspherecluster.Call, w http.ResponseWriter) bool {
+			if c.Method == "ReconfigVM_Task" {
+				vspherecluster.NotAuthenticated(w)
+				return true
+			}
+			return false
+		},
+		"login refused": func(c vspherecluster.Call, w http.ResponseWriter) bool {
+			switch c.Method {
+			case "ReconfigVM_Task":
+				vspherecluster.NotAuthenticated(w)
+			case "Login":
+				vspherecluster.Fault(w, &types.NoPermission{})
+			default:
+				return false
+			}
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			do(t, e, "fewer CPUs")
+			scope, change := vsphereChange(t, p, e)
+			e.Log.Fail(fail)
+			var refused *providers.ApplyError
+			err := applyAll(t.Context(), p, scope, change)
+			e.Log.Fail(nil)
+			if err == nil || errors.As(err, &refused) {
+				t.Errorf("%v: want an error that is no refusal", err)
+			}
+			if err := applyAll(t.Context(), p, scope, change); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+			vsphereSays(t, vsphereSweep(t, p, e.Owners()), nil)
+		})
+	}
+}
+
 // The storage policy is the home's alone, by the id that vCenter gives its name.
 func TestVSphereApplyStoragePolicy(t *testing.T) {
 	e := vsphereEnv(t, nil)

@@ -2,10 +2,12 @@ package vspherecluster
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +34,7 @@ type Log struct {
 	mu    sync.Mutex
 	calls []Call
 	fail  func(Call, http.ResponseWriter) bool
+	lose  func(Call) bool
 }
 
 // Calls gives the calls so far.
@@ -56,6 +59,15 @@ func (l *Log) Fail(f func(Call, http.ResponseWriter) bool) {
 	l.fail = f
 }
 
+// Lose has a function look at each further call; where it gives true the
+// simulator does what it is asked for, and the connection breaks before it has
+// answered. nil ends it.
+func (l *Log) Lose(f func(Call) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lose = f
+}
+
 // reading are the methods that leave the inventory as it is. Views, sessions
 // and filters belong to the caller's session and end with it.
 var reading = map[string]bool{
@@ -78,12 +90,18 @@ var reading = map[string]bool{
 func (l *Log) Mutating() []string {
 	var out []string
 	for _, c := range l.Calls() {
-		get := strings.HasPrefix(c.Method, "GET /rest/com/vmware/cis/tagging/") || strings.HasPrefix(c.Method, "GET /about")
-		if !reading[c.Method] && !get {
+		if c.Mutating() {
 			out = append(out, c.Method)
 		}
 	}
 	return out
+}
+
+// Mutating reports whether the call is not known to leave the inventory as it
+// is.
+func (c Call) Mutating() bool {
+	get := strings.HasPrefix(c.Method, "GET /rest/com/vmware/cis/tagging/") || strings.HasPrefix(c.Method, "GET /about")
+	return !reading[c.Method] && !get
 }
 
 func (l *Log) wrap(next http.Handler) http.Handler {
@@ -101,10 +119,17 @@ func (l *Log) wrap(next http.Handler) http.Handler {
 		call := Call{Method: methodOf(r, body), Body: string(body)}
 		l.mu.Lock()
 		l.calls = append(l.calls, call)
-		fail := l.fail
+		fail, lose := l.fail, l.lose
 		l.mu.Unlock()
 		if fail != nil && fail(call, w) {
 			return
+		}
+		if call.Mutating() { // it is carried out, whatever becomes of the caller
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
+		if lose != nil && lose(call) {
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -212,6 +212,7 @@ func onMachine(pick func(*Environment) (*machine, error), do func(context.Contex
 // What moto cannot show after a repair.
 const (
 	motoForgets  = "moto forgets the metadata options that a call leaves out"
+	motoProfile  = "moto's DescribeInstances goes on showing the profile of the launch"
 	motoHidesENI = "moto's DescribeInstances goes on showing the groups of the launch"
 )
 

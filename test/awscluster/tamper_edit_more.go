@@ -116,7 +116,7 @@ func moreTampers() []Tamper {
 				return []Diff{changed(providers.Pointer("nonRootVolumes", v.DeviceName, "size"), strconv.FormatInt(v.Size+50, 10), strconv.FormatInt(v.Size, 10))}
 			}),
 		{
-			Name: "profile of another role declared by its ARN", Row: "IAM instance profile",
+			Name: "profile of another role declared by its ARN", Row: "IAM instance profile", NotMendedOnMoto: motoProfile,
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				const other = "others"
 				if err := e.InstanceProfile(ctx, other); err != nil {

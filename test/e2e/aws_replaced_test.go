@@ -53,11 +53,12 @@ func TestAWSMachinesAreReplaced(t *testing.T) {
 	play := newAWSRows(ctx, t, g, c, nil)
 	rows := play.rows(awsReplaced)
 	play.rehearse(ctx, rows)
-	// What cannot be declared of one machine at once: an API server refuses the
-	// first two, and of the others it cannot be told what is wanted.
+	// What cannot be declared of one machine at once: an API server refuses it,
+	// or one makes the other mean nothing.
 	for name, apart := range map[string]string{
 		"machine declared a spot instance": "market", "capacity reservation declared": "market",
 		"subnet declared anew": "place", "zone declared anew": "place", "interface declared and not attached": "place",
+		"host declared": "host", "partition of a placement group declared": "host",
 	} {
 		at := slices.IndexFunc(rows, func(r *row) bool { return r.name == name })
 		rows[at].touches = append(rows[at].touches, apart)

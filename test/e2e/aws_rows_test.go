@@ -73,8 +73,7 @@ var awsClassicPatched = []string{
 // awsWatched are those that nothing is done about: what AWS announces.
 var awsWatched = []string{"retirement scheduled"}
 
-// awsOrphans belong to nobody, as far as a daemon can tell that sees all
-// namespaces.
+// awsOrphans belong to nobody.
 var awsOrphans = []string{
 	"instance that no object wants", "volume that no object wants",
 	"interface that no object wants", "security group that no object wants", "load balancer that no object wants",
@@ -162,10 +161,10 @@ type awsRows struct {
 	// example and variant are the cluster's; skip says why one cannot be played.
 	example, variant string
 	skip             func(*awscluster.Tamper) string
-	// everywhere says that the daemon sees all namespaces. In one alone it does
-	// not know whether another has a cluster of the name in an ownership tag,
-	// and calls nothing an orphan.
-	everywhere bool
+	// orphans says that what belongs to nobody is told. On the ground tests run
+	// side by side, each with a cluster of the same name in a namespace of its
+	// own, and an ownership tag may mean any of them.
+	orphans bool
 }
 
 func newAWSRows(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, clock *awsClock) *awsRows {
@@ -261,7 +260,7 @@ func (r *awsRows) do(ctx context.Context, tamper *awscluster.Tamper) ([]expected
 		return nil, nil, err
 	}
 	rest()
-	if !r.everywhere {
+	if !r.orphans {
 		damage.Findings = slices.DeleteFunc(damage.Findings, func(f awscluster.Finding) bool { return f.Status == detector.Unexpected })
 	}
 	if damage.Undo == nil {

@@ -67,7 +67,7 @@ func TestMotoRowsAreSetBack(t *testing.T) {
 		if err := running.Install(ctx, c, env.Objects()); err != nil {
 			t.Fatal(err)
 		}
-		play := &awsRows{t: t, env: env, example: example, everywhere: true, skip: func(x *awscluster.Tamper) string { return x.NotOnMoto }}
+		play := &awsRows{t: t, env: env, example: example, orphans: true, skip: func(x *awscluster.Tamper) string { return x.NotOnMoto }}
 		play.push = edits(c, awsObjects(env))
 		plays = append(plays, play)
 		worlds = append(worlds, &world{

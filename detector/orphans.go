@@ -42,6 +42,12 @@ func Orphans(results []Result, snap *providers.Snapshot, unseen Unseen) []Findin
 	return out
 }
 
+// Orphan reports a finding of [Orphans]: it belongs to a cluster, whose Cluster
+// object stands for its owner, and to no infrastructure object.
+func (f *Finding) Orphan() bool {
+	return f.Want == nil && f.Have != nil && f.Owner.Kind == "Cluster" && strings.HasPrefix(f.Owner.APIVersion, "cluster.x-k8s.io/")
+}
+
 // Unseen is what may own resources of a scope and is not among its results:
 // not selected, read under another identity, or not to be compared at all.
 type Unseen struct {

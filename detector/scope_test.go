@@ -68,7 +68,7 @@ func TestOrphans(t *testing.T) {
 				if !strings.Contains(f.Reason, tt.says) {
 					t.Errorf("reason %q, want %q in it", f.Reason, tt.says)
 				}
-				if f.Owner.Kind != "Cluster" || f.Owner.Name != f.Cluster.Name || f.Want != nil || f.Have != tt.seen {
+				if !f.Orphan() || f.Owner.Name != f.Cluster.Name || f.Want != nil || f.Have != tt.seen {
 					t.Errorf("finding: %+v", f)
 				}
 			}

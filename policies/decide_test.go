@@ -160,16 +160,20 @@ func TestDisruptivePatch(t *testing.T) {
 	begun := func(in *Input) {
 		in.InFlight = []InFlight{{Cluster: testCluster, Owner: controlPlaneRef(1), Pool: "KubeadmControlPlane/cp", ControlPlane: true, Action: Patch, Disruptive: true, By: "holdfast"}}
 	}
+	down := cluster(func(c *ClusterFacts) { c.ControlPlane = No() })
 	tests := map[string]struct {
 		spec string
 		mods []inputMod
 		want []string
 	}{
-		"not allowed":     {spec: spec(""), want: []string{GateDisruptive}},
-		"never":           {spec: spec(", disruptive: never"), want: []string{GateDisruptive}},
-		"allowed":         {spec: spec(", disruptive: allowed")},
-		"too few ready":   {spec: spec(", disruptive: allowed"), mods: []inputMod{cluster(func(c *ClusterFacts) { c.Pools["MachineDeployment/a"] = PoolFacts{Desired: 10, Ready: 8} })}, want: []string{GateMinHealthy}},
-		"another member":  {spec: spec(", disruptive: allowed"), mods: []inputMod{withFindings(member), begun}, want: []string{GateControlPlane}},
+		"not allowed":    {spec: spec(""), want: []string{GateDisruptive}},
+		"never":          {spec: spec(", disruptive: never"), want: []string{GateDisruptive}},
+		"allowed":        {spec: spec(", disruptive: allowed")},
+		"too few ready":  {spec: spec(", disruptive: allowed"), mods: []inputMod{cluster(func(c *ClusterFacts) { c.Pools["MachineDeployment/a"] = PoolFacts{Desired: 10, Ready: 8} })}, want: []string{GateMinHealthy}},
+		"another member": {spec: spec(", disruptive: allowed"), mods: []inputMod{withFindings(member), begun}, want: []string{GateControlPlane}},
+		"a member down":  {spec: spec(", disruptive: allowed"), mods: []inputMod{withFindings(member), down}, want: []string{GateControlPlane}},
+		"the member that is down": {spec: spec(", disruptive: allowed"), mods: []inputMod{withFindings(member), down,
+			owner(controlPlaneRef(0), func(o *OwnerFacts) { o.Spare = Yes("the other 2 are ready") })}},
 		"of tags, freely": {spec: spec(""), mods: []inputMod{withFindings(instanceFinding(workerRef(0), withDiffs(tagDiff("a")))), history(History{FirstSeen: testNow.Add(-time.Hour), Observations: 9})}},
 	}
 	for name, tc := range tests {

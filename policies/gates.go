@@ -78,7 +78,7 @@ var gates = []gate{
 	{GateMassDrift, "More than `safety.maxDriftRatio` of the cluster's owners, or of a zone's machines, drift at once, or the breaker is open from before. One alone is never too many.", massDriftGate},
 	{GateZoneFreeze, "More than `safety.maxUnhealthyZone` of the zone's machines are unready. One alone is never too many.", zoneGate},
 	{GateMinHealthy, "Fewer than `safety.minHealthy` of the pool's other machines are ready. Asked for what disrupts the machine.", minHealthyGate},
-	{GateControlPlane, "`safety.controlPlane` is `observe`; or the control plane cannot lose a machine, or another of its machines is in flight.", controlPlaneGate},
+	{GateControlPlane, "`safety.controlPlane` is `observe`; or another machine of the control plane is not ready or in flight, or it has fewer than three.", controlPlaneGate},
 	// C53: what went wrong with one machine would go wrong with the next.
 	{GateHalted, "The last replacement in the same pool failed.", haltedGate},
 	{GateBudget, "A budget is used up, or another action on the same owner is in flight.", budgetGate},
@@ -256,7 +256,7 @@ func controlPlaneGate(r *run, c *candidate) (Block, bool) {
 		return open, false
 	case !c.cluster.ControlPlane.Known():
 		return blocked("it is not known whether the control plane is healthy")
-	case !c.cluster.ControlPlane.True():
+	case !c.cluster.ControlPlane.True() && (c.owner == nil || !c.owner.Spare.True()):
 		return blocked("the control plane is not healthy enough to lose a machine")
 	case r.InFlight == nil:
 		return blocked("it is not known what is in flight")

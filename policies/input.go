@@ -109,6 +109,10 @@ type OwnerFacts struct {
 	// Ready: the machine's node is ready. Not known counts as ready where it
 	// would be disrupted.
 	Ready Fact
+	// Spare: the machine is the only one of its control plane that is not ready,
+	// and etcd keeps its quorum without it. What is down already can go, where
+	// nothing else can: see [ClusterFacts.ControlPlane].
+	Spare Fact
 }
 
 // ClusterFacts are what gates need to know about one cluster.

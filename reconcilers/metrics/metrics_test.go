@@ -357,6 +357,40 @@ func TestTargetedReadMerges(t *testing.T) {
 	}
 }
 
+// What belongs to no infrastructure object has the Cluster for its owner: it
+// counts from sweep to sweep.
+func TestOrphansAreCounted(t *testing.T) {
+	s := NewSink()
+	orphan := func(d *policies.Decision) {
+		d.Finding.Owner = providers.OwnerRef{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster", Namespace: "ns", Name: "a"}
+		d.Finding.Status, d.Finding.Have, d.Finding.Pool = detector.Unexpected, &providers.Resource{}, ""
+	}
+	count := func() (n float64) {
+		for series, value := range gathered(t, s) {
+			if strings.HasPrefix(series, "holdfast_findings{") && strings.Contains(series, `status="Unexpected"`) {
+				n += value
+			}
+		}
+		return n
+	}
+	targeted := newScene().cluster("a", "m1")
+	targeted.Owners = map[providers.OwnerRef]bool{ownerRef("a", "m1"): true}
+	for _, step := range []struct {
+		what string
+		scene
+		want float64
+	}{
+		{"a sweep finds one", newScene().cluster("a", "m1").drift("a", "", orphan), 1},
+		{"a read of a machine says nothing of it", targeted, 1},
+		{"a sweep finds none", newScene().cluster("a", "m1"), 0},
+	} {
+		consume(t, s, step.scene)
+		if got := count(); got != step.want {
+			t.Errorf("%s: %v are counted, want %v", step.what, got, step.want)
+		}
+	}
+}
+
 // TestHostileTextAddsNoSeries puts 200 payloads wherever a cloud's text may
 // stand.
 func TestHostileTextAddsNoSeries(t *testing.T) {

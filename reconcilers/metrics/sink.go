@@ -135,7 +135,7 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 	seen := map[resourceID]bool{}
 	for _, d := range decisions {
 		owner := d.Finding.Owner
-		if owner == (providers.OwnerRef{}) {
+		if d.Finding.Orphan() {
 			owner = orphans
 		}
 		if fresh[owner] == nil && !listed[owner] && !o.Targeted() { // what is never compared
@@ -157,7 +157,8 @@ func (c *clusterState) isNews(o *sweep.Outcome, r *sweep.ClusterResult, owner pr
 	return !r.TakenAt.IsZero() || c.owners[owner] == nil || o.Cause == sweep.CauseStale
 }
 
-// orphanSlot is where decisions without an owner are kept.
+// orphanSlot is where decisions about what no infrastructure object wants are
+// kept: they come from sweeps alone.
 func orphanSlot(scopes []string) providers.OwnerRef {
 	return providers.OwnerRef{Name: "orphans in " + strings.Join(scopes, " ")}
 }

@@ -67,10 +67,10 @@ func plan(o *sweep.Outcome, m *memory) []job {
 func (p *planner) index() {
 	for i := range p.Result.Decisions {
 		d := &p.Result.Decisions[i]
-		if owner := d.Finding.Owner; owner != (providers.OwnerRef{}) {
-			p.decisions[owner] = append(p.decisions[owner], d)
-		} else {
+		if owner := d.Finding.Owner; d.Finding.Orphan() {
 			p.orphans[d.Finding.Cluster] = append(p.orphans[d.Finding.Cluster], d)
+		} else {
+			p.decisions[owner] = append(p.decisions[owner], d)
 		}
 	}
 	snapshots := map[providers.Scope]*providers.Snapshot{}

@@ -23,7 +23,6 @@ func clusterFacts(c *inventory.Cluster, owners map[*inventory.Owner]policies.Own
 		Zones:       map[string]policies.ZoneFacts{},
 		Breaker:     policies.No(),
 	}
-	readyMembers, controlPlanes := 0, 0
 	for _, o := range c.Owners {
 		if o.Machine == nil {
 			continue
@@ -42,24 +41,46 @@ func clusterFacts(c *inventory.Cluster, owners map[*inventory.Owner]policies.Own
 			zone.Unhealthy++
 		}
 		f.Zones[o.Zone] = zone
-		if o.ControlPlane {
-			controlPlanes++
-			if isReady {
-				readyMembers++
-			}
+	}
+	desiredReplicas(c, f.Pools)
+	f.ControlPlane = quorum(members(c, owners))
+	return f
+}
+
+// members counts a control plane's machines, no fewer than it should have, and
+// how many of them are ready.
+func members(c *inventory.Cluster, owners map[*inventory.Owner]policies.OwnerFacts) (machines, readyOnes int) {
+	for _, o := range c.Owners {
+		if o.Machine == nil || !o.ControlPlane {
+			continue
+		}
+		machines++
+		if readiness := owners[o].Ready; readiness.True() {
+			readyOnes++
 		}
 	}
 	for _, u := range c.Uncompared {
 		if m := u.Machine; m != nil && isControlPlane(m) {
-			controlPlanes++
+			machines++
 			if readiness := ready(m); readiness.True() {
-				readyMembers++
+				readyOnes++
 			}
 		}
 	}
-	desiredReplicas(c, f.Pools)
-	f.ControlPlane = quorum(max(controlPlanes, replicasOf(c.ControlPlane)), readyMembers)
-	return f
+	return max(machines, replicasOf(c.ControlPlane)), readyOnes
+}
+
+// spare tells whether a machine is the only one of its control plane that is
+// not ready, and is no loss to etcd's quorum: all the others are ready, and at
+// least two.
+func spare(c *inventory.Cluster, o *inventory.Owner, owners map[*inventory.Owner]policies.OwnerFacts) policies.Fact {
+	if o.Machine == nil || !o.ControlPlane {
+		return policies.No()
+	}
+	machines, readyOnes := members(c, owners)
+	f := owners[o]
+	return policies.If(f.Ready.False() && readyOnes == machines-1 && machines >= 3,
+		fmt.Sprintf("the other %d control-plane machines are ready", readyOnes))
 }
 
 func isControlPlane(m *clusterv1.Machine) bool {

@@ -62,6 +62,44 @@ func TestQuorumCountsWhatIsNotCompared(t *testing.T) {
 	}
 }
 
+// TestSpareMember: a member that is down can be replaced, where all the others
+// are up and enough; a second one cannot.
+func TestSpareMember(t *testing.T) {
+	for name, tc := range map[string]struct {
+		members  []metav1.ConditionStatus
+		replicas int64
+		spare    []bool
+	}{
+		"all are up":         {[]metav1.ConditionStatus{"True", "True", "True"}, 3, []bool{false, false, false}},
+		"one of three":       {[]metav1.ConditionStatus{"False", "True", "True"}, 3, []bool{true, false, false}},
+		"two of three":       {[]metav1.ConditionStatus{"False", "False", "True"}, 3, []bool{false, false, false}},
+		"one that is not":    {[]metav1.ConditionStatus{"False", "True"}, 3, []bool{false, false}},
+		"one of two":         {[]metav1.ConditionStatus{"False", "True"}, 2, []bool{false, false}},
+		"the only one":       {[]metav1.ConditionStatus{"False"}, 1, []bool{false}},
+		"two of five":        {[]metav1.ConditionStatus{"False", "False", "True", "True", "True"}, 5, []bool{false, false, false, false, false}},
+		"one of five, at it": {[]metav1.ConditionStatus{"True", "True", "True", "True", "False"}, 5, []bool{false, false, false, false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &inventory.Cluster{Object: &clusterv1.Cluster{}, ControlPlane: &unstructured.Unstructured{
+				Object: map[string]any{"kind": "KubeadmControlPlane", "spec": map[string]any{"replicas": tc.replicas}},
+			}}
+			facts := map[*inventory.Owner]policies.OwnerFacts{}
+			for _, s := range tc.members {
+				o := &inventory.Owner{Owner: providers.Owner{
+					Cluster: c.Object, Infra: &infrav1.AWSMachine{}, Machine: controlPlaneMachine("m", s), ControlPlane: true,
+				}}
+				c.Owners = append(c.Owners, o)
+				facts[o] = ownerFacts(c, o)
+			}
+			for i, o := range c.Owners {
+				if got := spare(c, o, facts); got.True() != tc.spare[i] {
+					t.Errorf("member %d: spare=%v, want %v", i, got.True(), tc.spare[i])
+				}
+			}
+		})
+	}
+}
+
 // TestInFlightCountsWhatIsNotCompared: the infrastructure object of a Machine
 // that is being deleted goes before it.
 func TestInFlightCountsWhatIsNotCompared(t *testing.T) {

@@ -43,7 +43,11 @@ func input(inv *inventory.Inventory, now time.Time, set *policies.Set) policies.
 		facts := map[*inventory.Owner]policies.OwnerFacts{}
 		for _, o := range c.Owners {
 			facts[o] = ownerFacts(c, o)
-			in.Owners[o.Ref] = facts[o]
+		}
+		for _, o := range c.Owners {
+			f := facts[o]
+			f.Spare = spare(c, o, facts)
+			in.Owners[o.Ref] = f
 		}
 		in.Clusters[refOf(c)] = clusterFacts(c, facts)
 		in.InFlight = append(in.InFlight, inFlight(refOf(c), c)...)

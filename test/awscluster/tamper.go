@@ -31,6 +31,9 @@ type Tamper struct {
 	Variant string
 	// NotOnMoto says why moto cannot express it; empty if it can.
 	NotOnMoto string
+	// NotMendedOnMoto says why moto does not show a repair that is right for EC2;
+	// empty if it does.
+	NotMendedOnMoto string
 	// NotOnSim says why ec2sim refuses it, as EC2 does; empty if it does not.
 	NotOnSim string
 	// Do does it.
@@ -87,7 +90,7 @@ type Diff struct {
 // Tampers lists every tamper, in the order of the drift catalog.
 func Tampers() []Tamper {
 	return slices.Concat(stateTampers(), instanceTampers(), tagTampers(), attachmentTampers(), volumeTampers(),
-		editTampers(), declarationTampers(), networkTampers(), routeTampers(), adoptionTampers(), groupTampers(), loadBalancerTampers(), classicTampers(),
+		editTampers(), neverTampers(), moreTampers(), declarationTampers(), networkTampers(), routeTampers(), adoptionTampers(), groupTampers(), loadBalancerTampers(), classicTampers(),
 		orphanTampers(), foreignTampers(), simulatorTampers(), bastionTampers(), secondaryTampers(), ipv6Tampers(), ownVPCTampers())
 }
 
@@ -205,6 +208,13 @@ func onMachine(pick func(*Environment) (*machine, error), do func(context.Contex
 		return do(ctx, e, m)
 	}
 }
+
+// What moto cannot show after a repair.
+const (
+	motoForgets  = "moto forgets the metadata options that a call leaves out"
+	motoProfile  = "moto's DescribeInstances goes on showing the profile of the launch"
+	motoHidesENI = "moto's DescribeInstances goes on showing the groups of the launch"
+)
 
 // Waiting for the cloud while tampering.
 const (

@@ -20,7 +20,7 @@ const securityGroupsPath = "/securityGroups"
 func attachmentTampers() []Tamper {
 	return []Tamper{
 		{
-			Name: "security group detached from an instance", Row: "security groups on the primary interface",
+			Name: "security group detached from an instance", Row: "security groups on the primary interface", NotMendedOnMoto: motoHidesENI,
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				node, lb := e.group(infrav1.SecurityGroupNode), e.group(infrav1.SecurityGroupLB)
 				undo, err := e.regroup(ctx, m.id, []string{node}, []string{node, lb})
@@ -28,7 +28,7 @@ func attachmentTampers() []Tamper {
 			}),
 		},
 		{
-			Name: "default security group attached to an instance", Row: "foreign security group attached", Cases: []string{"C09"},
+			Name: "default security group attached to an instance", Row: "foreign security group attached", Cases: []string{"C09"}, NotMendedOnMoto: motoHidesENI,
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				node, lb := e.group(infrav1.SecurityGroupNode), e.group(infrav1.SecurityGroupLB)
 				other, err := e.defaultGroup(ctx)

@@ -26,7 +26,7 @@ func instanceTampers() []Tamper {
 			}),
 		},
 		{
-			Name: "metadata tokens made optional", Row: "metadata options",
+			Name: "metadata tokens made optional", Row: "metadata options", NotMendedOnMoto: motoForgets,
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				o := *m.aws.Spec.InstanceMetadataOptions
 				o.HTTPTokens = infrav1.HTTPTokensStateOptional
@@ -35,7 +35,7 @@ func instanceTampers() []Tamper {
 			}),
 		},
 		{
-			Name: "metadata hop limit raised and tags shown", Row: "metadata options",
+			Name: "metadata hop limit raised and tags shown", Row: "metadata options", NotMendedOnMoto: motoForgets,
 			Do: onMachine((*Environment).controlPlane, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				o := *m.aws.Spec.InstanceMetadataOptions
 				o.HTTPPutResponseHopLimit, o.InstanceMetadataTags = 64, infrav1.InstanceMetadataEndpointStateEnabled
@@ -46,7 +46,7 @@ func instanceTampers() []Tamper {
 			}),
 		},
 		{
-			Name: "metadata endpoint switched off", Row: "metadata options",
+			Name: "metadata endpoint switched off", Row: "metadata options", NotMendedOnMoto: motoForgets,
 			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				o := *m.aws.Spec.InstanceMetadataOptions
 				o.HTTPEndpoint = infrav1.InstanceMetadataEndpointStateDisabled

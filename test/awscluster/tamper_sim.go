@@ -16,9 +16,12 @@ func simulatorTampers() []Tamper {
 	return []Tamper{
 		{
 			Name: "instance stopped by AWS", Row: "stopped by the cloud, spot reclaimed, retired", Cases: []string{"C58"}, NotOnMoto: noSuchCall,
-			Do: onMachine((*Environment).worker, func(_ context.Context, e *Environment, m *machine) (*Damage, error) {
+			Do: onMachine((*Environment).worker, func(ctx context.Context, e *Environment, m *machine) (*Damage, error) {
 				if err := e.Simulator.StopInstance(e.scope(), m.id, "Server.ScheduledStop", "Stopped due to a scheduled retirement"); err != nil {
 					return nil, fmt.Errorf("stop %s: %w", m.id, err)
+				}
+				if err := e.stopped(ctx, m.id); err != nil {
+					return nil, err
 				}
 				return &Damage{
 					Findings: []Finding{machineDrift(m, changed("/state", "running", "stopped"))},

@@ -100,6 +100,10 @@ func (e *Environment) stop(ctx context.Context, id string) error {
 	if _, err := e.EC2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}}); err != nil {
 		return fmt.Errorf("stop %s: %w", id, err)
 	}
+	return e.stopped(ctx, id)
+}
+
+func (e *Environment) stopped(ctx context.Context, id string) error {
 	return ec2.NewInstanceStoppedWaiter(e.EC2, func(o *ec2.InstanceStoppedWaiterOptions) {
 		o.MinDelay, o.MaxDelay = tamperPoll, tamperPoll
 	}).Wait(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, tamperPatience)

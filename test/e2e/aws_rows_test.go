@@ -3,17 +3,17 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	awsv1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
-	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	driftv1 "github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/test/awscluster"
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 	"github.com/holdfast-io/holdfast/test/management"
@@ -28,48 +28,55 @@ spec:
   safety: {maxDriftRatio: 100%, maxUnhealthyZone: 100%, minHealthy: 0, controlPlane: enforce}
   budgets: [{scope: cluster, actions: [patch], max: 100}]
   rules:
-  - {id: set-back, target: {provider: aws, statuses: [Drifted, Missing]}, action: patch, disruptive: allowed, grace: {for: 0s, observations: 1}}
+  - {id: set-back, target: {provider: PROVIDER, statuses: [Drifted, Missing]}, action: patch, disruptive: allowed, grace: {for: 0s, observations: 1}}
 `
 
-// awsPatched are the rows of the catalog, by tampers, that are set back in place
-// on AWS; the values say why a tamper is played elsewhere.
-var awsPatched = map[string]string{
-	"instance stopped by a person": "", "control-plane instance stopped by a person": "a control plane of one cannot lose it",
-	"instance stopped by AWS": "the field that a person's stop changes", "instance type changed": "",
-	"metadata tokens made optional": "", "metadata hop limit raised and tags shown": "", "metadata endpoint switched off": "",
-	"tag changed": "", "tags removed": "", "tag spelled in lower case": "", "name tag changed": "", "ownership tags removed": "",
-	"tags of a subnet removed": "", "tags of gateways and route tables removed": "", "ownership tag of the VPC removed": "",
-	"tag of a security group changed": "", "tags of the load balancer removed": "",
-	"security group detached from an instance": "", "default security group attached to an instance": "",
-	"instance profile replaced": "", "instance profile taken away": "",
-	"control plane deregistered from its target group": "", "control plane registered on another port": "",
-	"root volume of another type": "", "root volume slowed down": "", "further volume of another type and slower": "",
-	"DNS host names of the VPC switched off": "", "DNS support of the VPC switched off": "",
-	"public subnet stops giving public addresses": "",
-	"subnet moved to another network ACL":         "", "answers denied by the default network ACL": "", "traffic denied by the default network ACL": "",
-	"default route of a private subnet deleted": "", "private subnet opened to the internet": "", "private route sent to an instance": "",
-	"private subnet put into a public route table": "",
-	"SSH opened to the world":                      "", "everything opened to one address": "", "etcd rule revoked": "", "node ports narrowed to one host": "",
-	"rules given back to the default group": "",
-	"listener deleted":                      "", "health check of the target group changed": "", "health check of the target group sent elsewhere": "",
-	"load balancer taken out of a zone": "", "cross-zone balancing switched off": "", "security group of the load balancer swapped": "",
+func setBackOn(provider string) string { return strings.ReplaceAll(setBack, "PROVIDER", provider) }
+
+// awsPatched are the tampers of the default example that are set back in place on
+// AWS, one after another where they touch the same.
+var awsPatched = []string{
+	"instance stopped by a person", "control-plane instance stopped by a person", "instance stopped by AWS", "instance type changed",
+	"metadata tokens made optional", "metadata hop limit raised and tags shown", "metadata endpoint switched off",
+	"tag changed", "tags removed", "tag spelled in lower case", "name tag changed", "ownership tags removed", "tag declared and never set",
+	"tags of a subnet removed", "tags of gateways and route tables removed", "ownership tag of the VPC removed",
+	"tag of a security group changed", "tags of the load balancer removed",
+	"security group detached from an instance", "default security group attached to an instance",
+	"instance profile replaced", "instance profile taken away", "profile of another role declared by its ARN",
+	"control plane deregistered from its target group", "control plane registered on another port",
+	"DNS host names of the VPC switched off", "DNS support of the VPC switched off", "secondary block of the VPC declared",
+	"public subnet stops giving public addresses",
+	"subnet moved to another network ACL", "answers denied by the default network ACL", "traffic denied by the default network ACL",
+	"default route of a private subnet deleted", "private subnet opened to the internet", "private route sent to an instance",
+	"private subnet put into a public route table",
+	"SSH opened to the world", "everything opened to one address", "etcd rule revoked", "node ports narrowed to one host",
+	"rules given back to the default group",
+	"health check of the target group changed", "health check of the target group sent elsewhere",
+	"load balancer taken out of a zone", "cross-zone balancing switched off", "security group of the load balancer swapped",
 }
 
-// awsWatched are the rows that nothing is done about: a field that AWS cannot
-// change in place, what it announces, and what belongs to nobody.
-var awsWatched = []string{
-	"public address given to a private machine", "instance that no object wants", "volume that no object wants",
+// awsOnce are those that nothing but a repair undoes, with what they touch: they
+// are played apart from the others.
+var awsOnce = map[string][]string{
+	"root volume of another type": {"worker"}, "root volume declared larger": {"worker"},
+	"root volume slowed down":                   {"control plane"},
+	"further volume of another type and slower": {"storage"}, "further volume declared larger": {"storage"}, "second interface declared": {"storage"},
+	"listener deleted": {"load balancer"},
+}
+
+// awsClassicPatched are those of the example with a classic load balancer.
+var awsClassicPatched = []string{
+	"health check of the classic load balancer changed", "listener of the classic load balancer deleted",
+	"idle time of the classic load balancer shortened", "control plane deregistered from the classic load balancer",
+}
+
+// awsWatched are those that nothing is done about: what AWS announces.
+var awsWatched = []string{"retirement scheduled"}
+
+// awsOrphans belong to nobody.
+var awsOrphans = []string{
+	"instance that no object wants", "volume that no object wants",
 	"interface that no object wants", "security group that no object wants", "load balancer that no object wants",
-}
-
-// playedHere are the tampers of a table that are played where it is used.
-func playedHere(table map[string]string) (names []string) {
-	for name, elsewhere := range table {
-		if elsewhere == "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // awsClock is the real time and what was skipped of it: EC2 lets a volume be
@@ -103,76 +110,168 @@ func TestAWSRowsAreSetBack(t *testing.T) {
 	g := management.Start(t)
 	clock := &awsClock{}
 	g.StartAWS(ec2sim.Options{Clock: clock})
-	c := g.AWSCluster(ctx, management.AWS{Workers: 2, Storage: 2})
+	c := g.AWSCluster(ctx, management.AWS{ControlPlanes: 3, Workers: 2, Storage: 2})
+	classic := g.AWSCluster(ctx, management.AWS{Name: "dev", Example: "dev-classic.yaml"})
 	c.WaitReady(ctx)
+	classic.WaitReady(ctx)
+	play := newAWSRows(ctx, t, g, c, clock)
+	rows, once := play.rows(awsPatched), play.rows(slices.Collect(maps.Keys(awsOnce)))
+	for _, r := range once {
+		r.touches = awsOnce[r.name]
+	}
+	watched := play.rows(awsWatched)
+	play.rehearse(ctx, slices.Concat(rows, watched))
+	playOld := newAWSRows(ctx, t, g, classic, clock)
+	old := playOld.rows(awsClassicPatched)
+	playOld.rehearse(ctx, old)
+	c.WaitReady(ctx)
+
+	drifted := cover(aws.Registration().Catalog)
+	d := start(t, g, strings.ReplaceAll(setBackOn("aws"), "MODE", "observe"))
+	w := on(t, g, c, d, setBackOn("aws"), func() []string { return awsMutations(g) }, drifted)
+	o := on(t, g, classic, d, setBackOn("aws"), w.mutations, drifted)
+	w.quiet(ctx)
+	o.quiet(ctx)
+	for _, batch := range slices.Concat(batches(rows), batches(once)) {
+		w.play(ctx, batch, w.repaired)
+	}
+	for _, batch := range batches(watched) {
+		w.play(ctx, batch, w.left)
+	}
+	for _, batch := range batches(old) {
+		o.play(ctx, batch, o.repaired)
+	}
+	drifted.check(t, awsPlayed)
+}
+
+// awsMutations are the daemon's own.
+func awsMutations(g *management.Ground) (out []string) {
+	for _, call := range g.AWS().Mutations() {
+		out = append(out, call.Action)
+	}
+	return out
+}
+
+// awsRows makes rows of tampers with one cluster.
+type awsRows struct {
+	t     *testing.T
+	env   *awscluster.Environment
+	clock *awsClock
+	push  func(context.Context) error
+	// example and variant are the cluster's; skip says why one cannot be played.
+	example, variant string
+	skip             func(*awscluster.Tamper) string
+	// orphans says that what belongs to nobody is told. On the ground tests run
+	// side by side, each with a cluster of the same name in a namespace of its
+	// own, and an ownership tag may mean any of them.
+	orphans bool
+}
+
+func newAWSRows(ctx context.Context, t *testing.T, g *management.Ground, c *management.Cluster, clock *awsClock) *awsRows {
+	t.Helper()
 	env := c.AWSEnvironment(ctx)
-	rows := awsRows(t, env, clock, playedHere(awsPatched))
-	rehearse(ctx, t, rows)
-	c.WaitReady(ctx)
-	w := &world{
-		Ground: g, t: t, c: c, policy: setBack,
-		d: start(t, g, strings.ReplaceAll(setBack, "MODE", "observe")),
-		mutations: func() (out []string) {
-			for _, call := range g.AWS().Mutations() {
-				out = append(out, call.Action)
+	r := &awsRows{t: t, env: env, clock: clock, example: awscluster.DefaultExample, skip: func(x *awscluster.Tamper) string { return x.NotOnSim }}
+	if len(env.TargetGroups) == 0 {
+		r.example = "dev-classic.yaml"
+	}
+	r.push = edits(g.Client, awsObjects(env))
+	return r
+}
+
+// awsObjects are those that tampers edit.
+func awsObjects(env *awscluster.Environment) []client.Object {
+	out := []client.Object{env.AWSCluster}
+	for i := range env.Machines {
+		out = append(out, env.Machines[i], env.AWSMachines[i])
+	}
+	return out
+}
+
+// edits gives what takes changes of copies of objects to the API server.
+func edits(c client.Client, objects []client.Object) func(context.Context) error {
+	known := make([]client.Object, len(objects))
+	for i, o := range objects {
+		known[i] = o.DeepCopyObject().(client.Object)
+	}
+	return func(ctx context.Context) error {
+		for i, o := range objects {
+			diff := client.MergeFrom(known[i])
+			data, err := diff.Data(o)
+			if err != nil {
+				return err
 			}
-			return out
-		},
-		condition: func(ctx context.Context, owner string) (string, string, error) { return awsCondition(ctx, c, owner) },
-	}
-	c.Eventually(ctx, "without a finding", func(context.Context) error { return w.counted(nil) })
-	for _, batch := range batches(rows) {
-		w.play(ctx, batch)
-		if t.Failed() {
-			return
-		}
-	}
-	w.watch(ctx, awsRows(t, env, clock, awsWatched))
-	uids := map[string]types.UID{"AWSCluster": env.AWSCluster.UID}
-	for _, m := range slices.Concat(c.Workers(ctx, "general")[:1], c.Workers(ctx, "storage")[:1]) {
-		uids["Machine "+m.Name] = m.UID
-	}
-	for who, uid := range uids {
-		told := w.eventsOf(ctx, uid)
-		for _, reason := range []string{"DriftDetected", "DriftResolved"} {
-			if !slices.Contains(told, reason) {
-				t.Errorf("no event %s about %s among %v", reason, who, told)
+			if string(data) == "{}" {
+				continue
+			}
+			known[i] = o.DeepCopyObject().(client.Object)
+			if err := c.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch(diff.Type(), data)); err != nil {
+				return fmt.Errorf("edit %T %s: %w", o, o.GetName(), err)
 			}
 		}
+		return nil
 	}
 }
 
-// awsRows are the tampers that are played here.
-func awsRows(t *testing.T, env *awscluster.Environment, clock *awsClock, names []string) (rows []*row) {
-	t.Helper()
+// rehearse is the function of that name, of which the API server hears nothing:
+// controllers that have just read an edit may write it once more after it has
+// been undone.
+func (r *awsRows) rehearse(ctx context.Context, rows []*row) {
+	r.t.Helper()
+	push := r.push
+	defer func() { r.push = push }()
+	r.push = func(context.Context) error { return nil }
+	rehearse(ctx, r.t, rows)
+}
+
+// rows are the tampers of these names.
+func (r *awsRows) rows(names []string) (rows []*row) {
+	r.t.Helper()
 	left := map[string]bool{}
 	for _, name := range names {
 		left[name] = true
 	}
 	for _, tamper := range awscluster.Tampers() {
-		if !left[tamper.Name] || tamper.NotOnSim != "" || tamper.On() != awscluster.DefaultExample || tamper.Variant != "" {
+		if !left[tamper.Name] || r.skip(&tamper) != "" || tamper.On() != r.example || tamper.Variant != r.variant {
 			continue
 		}
 		delete(left, tamper.Name)
-		rest := func() {
-			if strings.Contains(tamper.Row, "volume") {
-				clock.skip(7 * time.Hour)
-			}
-		}
-		rows = append(rows, &row{name: tamper.Name, alone: strings.Contains(tamper.Row, "volume") || tamper.Name == "listener deleted", do: func(ctx context.Context) ([]expected, func(context.Context) error, error) {
-			rest()
-			damage, err := tamper.Do(ctx, env)
-			if err != nil {
-				return nil, nil, err
-			}
-			rest()
-			return awsExpected(damage.Findings), damage.Undo, nil
+		rows = append(rows, &row{name: tamper.Name, do: func(ctx context.Context) ([]expected, func(context.Context) error, error) {
+			return r.do(ctx, &tamper)
 		}})
 	}
 	for name := range left {
-		t.Errorf("there is no tamper %q for the simulator", name)
+		r.t.Errorf("there is no tamper %q to be played here", name)
 	}
 	return rows
+}
+
+func (r *awsRows) do(ctx context.Context, tamper *awscluster.Tamper) ([]expected, func(context.Context) error, error) {
+	rest := func() {
+		if r.clock != nil && strings.Contains(tamper.Row, "volume") {
+			r.clock.skip(7 * time.Hour)
+		}
+	}
+	rest()
+	damage, err := tamper.Do(ctx, r.env)
+	if err == nil {
+		err = r.push(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	rest()
+	if !r.orphans {
+		damage.Findings = slices.DeleteFunc(damage.Findings, func(f awscluster.Finding) bool { return f.Status == detector.Unexpected })
+	}
+	if damage.Undo == nil {
+		return awsExpected(damage.Findings), nil, nil
+	}
+	return awsExpected(damage.Findings), func(ctx context.Context) error {
+		if err := damage.Undo(ctx); err != nil {
+			return err
+		}
+		return r.push(ctx)
+	}, nil
 }
 
 func awsExpected(findings []awscluster.Finding) (out []expected) {
@@ -184,28 +283,4 @@ func awsExpected(findings []awscluster.Finding) (out []expected) {
 		out = append(out, e)
 	}
 	return out
-}
-
-// awsCondition gives the condition DriftDetected of an infrastructure object.
-func awsCondition(ctx context.Context, c *management.Cluster, owner string) (status, message string, err error) {
-	kind, name, _ := strings.Cut(owner, "/")
-	var list clusterv1beta1.Conditions
-	switch kind {
-	case "AWSMachine":
-		m := &awsv1.AWSMachine{}
-		c.Get(ctx, name, m)
-		list = m.Status.Conditions
-	case "AWSCluster":
-		o := &awsv1.AWSCluster{}
-		c.Get(ctx, name, o)
-		list = o.Status.Conditions
-	default:
-		return "", "", fmt.Errorf("no condition is known of %s", owner)
-	}
-	for _, have := range list {
-		if string(have.Type) == driftv1.ConditionDriftDetected {
-			return string(have.Status), have.Message, nil
-		}
-	}
-	return "", "", fmt.Errorf("%s has no condition DriftDetected", owner)
 }

@@ -86,24 +86,32 @@ const (
 )
 
 // start runs the program in the ground's namespace by a policy, until the test
-// ends, and returns when it says that it is ready. Clouds that are simulated in
-// this process show at once what is done to them, so that it need not wait long
-// for them.
+// ends, and returns when it says that it is ready.
 func start(t *testing.T, g *management.Ground, policy string, flags ...string) *daemon {
+	t.Helper()
+	return launch(t, g.Environ(), policy, append([]string{"--namespace", g.Namespace}, flags...)...)
+}
+
+// launch runs the program in an environment. Clouds that are simulated here show
+// at once what is done to them, so that it need not wait long for them.
+func launch(t *testing.T, environ []string, policy string, flags ...string) *daemon {
 	t.Helper()
 	probes := freeAddress(t)
 	d := &daemon{policy: filepath.Join(t.TempDir(), "policy.yaml"), metrics: freeAddress(t), output: &output{}, done: make(chan error, 1)}
 	d.follow(t, policy)
-	d.cmd = exec.Command(program, append([]string{"controller", "--namespace", g.Namespace, "--policy", d.policy,
+	d.cmd = exec.Command(program, append([]string{"controller", "--policy", d.policy,
 		"--metrics-bind-address", d.metrics, "--metrics-secure=false", "--health-probe-bind-address", probes,
 		"--start-spread", "0s", "--creation-grace", "1s", "--verify-after", "1s", "--poll-interval", "1s"}, flags...)...)
-	d.cmd.Env = g.Environ()
+	d.cmd.Env = environ
 	d.cmd.Stdout, d.cmd.Stderr = d.output, d.output
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { d.done <- d.cmd.Wait() }()
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("its metrics:\n%s", d.series())
+		}
 		d.stop(t)
 		if t.Failed() {
 			t.Logf("holdfast controller:\n%s", d.output)
@@ -126,10 +134,15 @@ func start(t *testing.T, g *management.Ground, policy string, flags ...string) *
 	}
 }
 
-// follow gives it another policy, which it reads by itself.
+// follow gives it another policy, which it reads by itself: whole, as a
+// ConfigMap's mount changes.
 func (d *daemon) follow(t *testing.T, policy string) {
 	t.Helper()
-	if err := os.WriteFile(d.policy, []byte(policy), 0o600); err != nil {
+	next := d.policy + ".next"
+	if err := os.WriteFile(next, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, d.policy); err != nil {
 		t.Fatal(err)
 	}
 }

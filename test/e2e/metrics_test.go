@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bufio"
 	"fmt"
 	"net/http"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -45,4 +47,21 @@ func has(m *dto.Metric, labels map[string]string) bool {
 		}
 	}
 	return left == 0
+}
+
+// series are its own, for a failed test.
+func (d *daemon) series() string {
+	r, err := http.Get("http://" + d.metrics + "/metrics") //nolint:noctx // it ends with the process
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = r.Body.Close() }()
+	var out strings.Builder
+	lines := bufio.NewScanner(r.Body)
+	for lines.Scan() {
+		if line := lines.Text(); strings.HasPrefix(line, "holdfast_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "holdfast_resources") {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
 }

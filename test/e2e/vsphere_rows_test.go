@@ -3,85 +3,71 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	vspherev1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	driftv1 "github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/providers/vsphere"
 	"github.com/holdfast-io/holdfast/test/management"
 	"github.com/holdfast-io/holdfast/test/vspherecluster"
 )
 
-// vspherePatched are the rows of the catalog, by tampers, that are set back in
-// place on vSphere; the values say why a tamper is played elsewhere.
-var vspherePatched = map[string]string{
-	"powered off": "", "fewer CPUs": "", "less memory": "", "MAC address changed": "the ground makes no pool with fixed addresses: played by the suites on the provider",
-	"suspended":                            aloneControlPlane,
-	"cores per socket":                     aloneControlPlane,
-	"older hardware version":               aloneControlPlane,
-	"adapter of another type in its place": "", "adapter removed": "",
-	"adapter on another distributed port group": "", "adapter on a standard network": "",
-	"disk restored from an old backup": "", "VMX key changed": "",
-	"moved to another folder": "", "moved to another resource pool": "", "moved to another datastore": "",
-	"taken out of its VM group": "", "renamed": "", "snapshot left behind": "", "tag removed": "",
-	"nested virtualisation switched off": aloneControlPlane, "fault tolerance in the clear": aloneControlPlane, "vGPU taken away": aloneControlPlane,
-	"vMotion in the clear":    "",
-	"CPU reservation lowered": "", "CPU limit lowered": "", "CPU shares lowered": "",
-	"memory reservation lowered": "", "memory limit lowered": "", "memory shares lowered": "",
+// vspherePatched are the tampers that are set back in place on vSphere.
+var vspherePatched = []string{
+	"powered off", "suspended", "fewer CPUs", "cores per socket", "less memory", "MAC address changed", "older hardware version",
+	"adapter of another type in its place", "adapter removed", "adapter on another distributed port group", "adapter on a standard network",
+	"disk restored from an old backup", "VMX key changed",
+	"moved to another folder", "moved to another resource pool", "moved to another datastore",
+	"taken out of its VM group", "renamed", "snapshot left behind", "tag removed",
+	"nested virtualisation switched off", "fault tolerance in the clear", "vMotion in the clear", "vGPU taken away",
+	"CPU reservation lowered", "CPU limit lowered", "CPU shares lowered",
+	"memory reservation lowered", "memory limit lowered", "memory shares lowered",
 }
 
-const aloneControlPlane = "a control plane of one cannot be stopped: played by the suites on the provider"
+// vsphereWatched are those that nothing is done about: a guest's address.
+var vsphereWatched = []string{"static address missing"}
 
 // Each row of the catalog that can be set back on vSphere, as
 // [TestAWSRowsAreSetBack] has them.
 func TestVSphereRowsAreSetBack(t *testing.T) {
 	long(t)
+	t.Parallel()
 	ctx := t.Context()
 	g := management.Start(t)
-	c := g.VSphereCluster(ctx, management.VSphere{Workers: 2, Batch: 2, Edit: vspherecluster.Full})
+	c := g.VSphereCluster(ctx, management.VSphere{ControlPlanes: 3, Workers: 2, Batch: 2, Ingress: true, Edit: vspherecluster.Full})
 	c.WaitReady(ctx)
 	env := c.VSphereEnvironment(ctx)
-	rows := vsphereRows(t, env)
-	rehearse(ctx, t, rows)
+	rows, watched := vsphereRows(t, env, vspherePatched), vsphereRows(t, env, vsphereWatched)
+	rehearse(ctx, t, slices.Concat(rows, watched))
+	rows = append(rows, policyLost(t, g, env))
 	c.WaitReady(ctx)
-	policy := strings.Replace(setBack, "provider: aws", "provider: vsphere", 1)
-	w := &world{
-		Ground: g, t: t, c: c, policy: policy,
-		d:         start(t, g, strings.ReplaceAll(policy, "MODE", "observe")),
-		mutations: func() []string { return g.VSphere().Log.Mutating() },
-		condition: func(ctx context.Context, owner string) (string, string, error) {
-			return vsphereCondition(ctx, c, owner)
-		},
-	}
-	c.Eventually(ctx, "without a finding", func(context.Context) error { return w.counted(nil) })
+
+	drifted := cover(vsphere.Registration().Catalog)
+	policy := setBackOn("vsphere")
+	d := start(t, g, strings.ReplaceAll(policy, "MODE", "observe"))
+	w := on(t, g, c, d, policy, func() []string { return g.VSphere().Log.Mutating() }, drifted)
+	w.quiet(ctx)
 	for _, batch := range batches(rows) {
-		w.play(ctx, batch)
-		if t.Failed() {
-			return
-		}
+		w.play(ctx, batch, w.repaired)
+		c.WaitReady(ctx)
 	}
-	uids := map[string]types.UID{}
-	for _, m := range slices.Concat(c.Workers(ctx, "general")[:1], c.Workers(ctx, "batch")[:1]) {
-		uids["Machine "+m.Name] = m.UID
+	for _, batch := range batches(watched) {
+		w.play(ctx, batch, w.left)
 	}
-	for who, uid := range uids {
-		told := w.eventsOf(ctx, uid)
-		for _, reason := range []string{"DriftDetected", "DriftResolved"} {
-			if !slices.Contains(told, reason) {
-				t.Errorf("no event %s about %s among %v", reason, who, told)
-			}
-		}
-	}
+	drifted.check(t, vspherePlayed)
 }
 
-func vsphereRows(t *testing.T, env *vspherecluster.Environment) (rows []*row) {
+func vsphereRows(t *testing.T, env *vspherecluster.Environment, names []string) (rows []*row) {
 	t.Helper()
 	left := map[string]bool{}
-	for _, name := range playedHere(vspherePatched) {
+	for _, name := range names {
 		left[name] = true
 	}
 	for _, tamper := range slices.Concat(vspherecluster.Tampers(), vspherecluster.FullTampers()) {
@@ -114,17 +100,58 @@ func vsphereExpected(findings []vspherecluster.Finding) (out []expected) {
 	return out
 }
 
-// vsphereCondition gives the condition DriftDetected of a VSphereMachine.
-func vsphereCondition(ctx context.Context, c *management.Cluster, owner string) (status, message string, err error) {
-	kind, name, _ := strings.Cut(owner, "/")
-	if kind != "VSphereMachine" {
-		return "", "", fmt.Errorf("no condition is known of %s", owner)
+// vsanPolicy is the storage policy that every vCenter has.
+const vsanPolicy = "vSAN Default Storage Policy"
+
+// policyLost declares a storage policy that a machine's home does not have. The
+// simulator knows policies and does not keep which machine has which, so that
+// what stands before it keeps that, from the calls that set one.
+func policyLost(t *testing.T, g *management.Ground, env *vspherecluster.Environment) *row {
+	t.Helper()
+	i := slices.IndexFunc(env.Machines, func(m *clusterv1.Machine) bool { return strings.Contains(m.Name, "-general-") })
+	vsm := env.VSphereMachines[i]
+	_, moid, _ := strings.Cut(env.VSphereVMs[i].Status.VMRef, ":")
+	var (
+		mu sync.Mutex
+		id string
+	)
+	set := regexp.MustCompile(`<profileId>([^<]+)</profileId>`)
+	g.VSphere().Log.Fail(func(c vspherecluster.Call, w http.ResponseWriter) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		switch c.Method {
+		case "ReconfigVM_Task":
+			if found := set.FindStringSubmatch(c.Body); found != nil && strings.Contains(c.Body, ">"+moid+"<") {
+				id = found[1]
+			}
+		case "PbmQueryAssociatedProfiles":
+			associated(w, moid, id)
+			return true
+		}
+		return false
+	})
+	t.Cleanup(func() { g.VSphere().Log.Fail(nil) })
+	owner := "VSphereMachine/" + vsm.Name
+	return &row{name: "storage policy declared", do: func(ctx context.Context) ([]expected, func(context.Context) error, error) {
+		now := &vspherev1.VSphereMachine{}
+		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(vsm), now); err != nil {
+			return nil, nil, err
+		}
+		base := now.DeepCopy()
+		now.Spec.StoragePolicyName = vsanPolicy
+		return []expected{{owner: owner, kind: "VirtualMachine", status: "Drifted", diffs: []difference{{"/storagePolicy", vsanPolicy, ""}}}}, nil,
+			g.Client.Patch(ctx, now, client.MergeFrom(base))
+	}, touches: []string{"VirtualMachine of " + owner + " /storagePolicy"}}
+}
+
+// associated answers which storage policy a machine's home has.
+func associated(w http.ResponseWriter, moid, id string) {
+	profile := ""
+	if id != "" {
+		profile = "<profileId><uniqueId>" + id + "</uniqueId></profileId>"
 	}
-	m := &vspherev1.VSphereMachine{}
-	c.Get(ctx, name, m)
-	have := meta.FindStatusCondition(m.Status.Conditions, driftv1.ConditionDriftDetected)
-	if have == nil {
-		return "", "", fmt.Errorf("%s has no condition DriftDetected", owner)
-	}
-	return string(have.Status), have.Message, nil
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?>
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>
+<PbmQueryAssociatedProfilesResponse xmlns="urn:pbm"><returnval><object><objectType>virtualMachine</objectType><key>%s</key></object>%s</returnval></PbmQueryAssociatedProfilesResponse>
+</soapenv:Body></soapenv:Envelope>`, moid, profile)
 }

@@ -134,19 +134,24 @@ func (s *subnet) takeAddress(wanted string) (netip.Addr, *apiError) {
 		return addr, nil
 	}
 	s.AvailableIPAddressCount--
-	if n := len(s.freed); n > 0 {
-		addr := s.freed[n-1]
-		s.freed = s.freed[:n-1]
-		return addr, nil
-	}
-	for {
+	// Addresses that were given back come last, the oldest first, as it is
+	// likely with the many of a real subnet: what goes by a machine's address or
+	// the name that follows from it, as Nodes do, would hit its successor.
+	for s.next <= s.last() {
 		addr := s.numbered(s.next)
 		s.next++
 		if !s.taken[addr] {
 			return addr, nil
 		}
 	}
+	addr := s.freed[0]
+	s.freed = s.freed[1:]
+	return addr, nil
 }
+
+// last is the number of the last address that is given: EC2 keeps the one
+// behind it.
+func (s *subnet) last() uint32 { return 1<<(32-s.block.Bits()) - 2 }
 
 func (s *subnet) releaseAddress(addr netip.Addr) {
 	s.AvailableIPAddressCount++

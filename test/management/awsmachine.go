@@ -14,7 +14,6 @@ import (
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -35,59 +34,26 @@ type awsCase struct {
 }
 
 func (p *awsProvider) reconcileMachine(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	c := p.plane.manager.GetClient()
-	before := &awsv1.AWSMachine{}
-	if err := c.Get(ctx, req.NamespacedName, before); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	g := p.plane.ground(req.Namespace)
-	if g == nil {
-		// The test has ended, and its cloud.
-		after := before.DeepCopy()
-		controllerutil.RemoveFinalizer(after, awsv1.MachineFinalizer)
-		return reconcile.Result{}, save(ctx, c, before, after)
-	}
-	k, err := p.open(ctx, g, before)
-	if err != nil || k == nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	var again time.Duration
-	if before.DeletionTimestamp.IsZero() {
-		again, err = k.provision(ctx)
-	} else {
-		again, err = k.terminate(ctx)
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: again}, save(ctx, c, before, k.after)
+	am := &awsv1.AWSMachine{}
+	return p.plane.reconcileMachine(ctx, req, am, awsv1.MachineFinalizer,
+		func(ctx context.Context, g *Ground, cluster *clusterv1.Cluster, machine *clusterv1.Machine) (machineCase, error) {
+			infra := &awsv1.AWSCluster{}
+			key := client.ObjectKey{Namespace: am.Namespace, Name: cluster.Spec.InfrastructureRef.Name}
+			if err := p.plane.manager.GetClient().Get(ctx, key, infra); err != nil {
+				return nil, err
+			}
+			k := &awsCase{
+				cloud: g.AWS(), cluster: cluster, infra: infra, machine: machine, after: am.DeepCopy(),
+				player: p.player(infra), fleet: p.plane.fleet(client.ObjectKeyFromObject(cluster)),
+			}
+			if k.player == nil || k.fleet == nil {
+				return nil, nil
+			}
+			return k, nil
+		})
 }
 
-// open gathers what belongs to an AWSMachine; nil means that it is not its
-// time.
-func (p *awsProvider) open(ctx context.Context, g *Ground, am *awsv1.AWSMachine) (*awsCase, error) {
-	c := p.plane.manager.GetClient()
-	machine, err := util.GetOwnerMachine(ctx, c, am.ObjectMeta)
-	if err != nil || machine == nil {
-		return nil, err
-	}
-	cluster, err := util.GetClusterFromMetadata(ctx, c, machine.ObjectMeta)
-	if err != nil || annotations.IsPaused(cluster, am) {
-		return nil, err
-	}
-	infra := &awsv1.AWSCluster{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: am.Namespace, Name: cluster.Spec.InfrastructureRef.Name}, infra); err != nil {
-		return nil, err
-	}
-	k := &awsCase{
-		cloud: g.AWS(), cluster: cluster, infra: infra, machine: machine, after: am.DeepCopy(),
-		player: p.player(infra), fleet: p.plane.fleet(client.ObjectKeyFromObject(cluster)),
-	}
-	if k.player == nil || k.fleet == nil {
-		return nil, nil
-	}
-	return k, nil
-}
+func (k *awsCase) result() client.Object { return k.after }
 
 // provision brings an AWSMachine to an instance that runs.
 func (k *awsCase) provision(ctx context.Context) (again time.Duration, err error) {
@@ -158,9 +124,9 @@ func (k *awsCase) notice(ctx context.Context) (again time.Duration, err error) {
 	return k.cloud.Notice, nil
 }
 
-// terminate ends the instance of a deleted AWSMachine, and lets go when it has
+// destroy ends the instance of a deleted AWSMachine, and lets go when it has
 // ended.
-func (k *awsCase) terminate(ctx context.Context) (again time.Duration, err error) {
+func (k *awsCase) destroy(ctx context.Context) (again time.Duration, err error) {
 	if id := aws.ToString(k.after.Spec.InstanceID); id != "" {
 		i, err := k.player.Instance(ctx, id)
 		if err != nil {

@@ -19,6 +19,8 @@ type VSphere struct {
 	// Workers are those of the pool general, Batch those of the pool batch,
 	// whose place comes from a failure domain; a pool of none is not made.
 	Workers, Batch int32
+	// Ingress makes the pool ingress, of one machine with a fixed address.
+	Ingress bool
 	// Edit changes what is applied, after everything else; nil leaves it.
 	Edit func(*vspherecluster.Manifest)
 }
@@ -73,6 +75,10 @@ func keepPools(m *vspherecluster.Manifest, spec VSphere) {
 			n = spec.Workers
 		case "batch":
 			n = spec.Batch
+		case "ingress":
+			if spec.Ingress {
+				n = 1
+			}
 		}
 		if n > 0 {
 			d.Spec.Replicas = &n

@@ -158,6 +158,8 @@ func (k *vsphereCase) destroy(ctx context.Context) (again time.Duration, err err
 	return 0, nil
 }
 
+func (k *vsphereCase) result() client.Object { return k.after }
+
 func (k *vsphereCase) condition(status metav1.ConditionStatus, reason string) {
 	for _, kind := range []string{vspherev1.VSphereMachineVirtualMachineProvisionedCondition, vspherev1.VSphereMachineReadyCondition} {
 		meta.SetStatusCondition(&k.after.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,54 +112,26 @@ func (p *vsphereProvider) reconcileCluster(ctx context.Context, req reconcile.Re
 }
 
 func (p *vsphereProvider) reconcileMachine(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	c := p.plane.manager.GetClient()
-	before := &vspherev1.VSphereMachine{}
-	if err := c.Get(ctx, req.NamespacedName, before); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	g := p.plane.ground(req.Namespace)
-	if g == nil {
-		// The test has ended, and its cloud.
-		after := before.DeepCopy()
-		controllerutil.RemoveFinalizer(after, vspherev1.MachineFinalizer)
-		return reconcile.Result{}, save(ctx, c, before, after)
-	}
-	k, err := p.open(ctx, g, before)
-	if err != nil || k == nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	var again time.Duration
-	if before.DeletionTimestamp.IsZero() {
-		again, err = k.provision(ctx)
-	} else {
-		again, err = k.destroy(ctx)
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: again}, save(ctx, c, before, k.after)
+	vsm, c := &vspherev1.VSphereMachine{}, p.plane.manager.GetClient()
+	return p.plane.reconcileMachine(ctx, req, vsm, vspherev1.MachineFinalizer,
+		func(ctx context.Context, g *Ground, cluster *clusterv1.Cluster, machine *clusterv1.Machine) (machineCase, error) {
+			infra := &vspherev1.VSphereCluster{}
+			if err := c.Get(ctx, client.ObjectKey{Namespace: vsm.Namespace, Name: cluster.Spec.InfrastructureRef.Name}, infra); err != nil {
+				return nil, err
+			}
+			f := p.plane.fleet(client.ObjectKeyFromObject(cluster))
+			if f == nil {
+				return nil, fmt.Errorf("cluster %s has no hosts: make it by Ground.VSphereCluster", cluster.Name)
+			}
+			return &vsphereCase{
+				provider: p, ground: g, fleet: f, player: p.player(g, cluster), client: c,
+				cluster: cluster, infra: infra, machine: machine, after: vsm.DeepCopy(),
+			}, nil
+		})
 }
 
-// open gathers what belongs to a VSphereMachine; nil means that it is not its
-// time.
-func (p *vsphereProvider) open(ctx context.Context, g *Ground, vsm *vspherev1.VSphereMachine) (*vsphereCase, error) {
-	c := p.plane.manager.GetClient()
-	machine, err := util.GetOwnerMachine(ctx, c, vsm.ObjectMeta)
-	if err != nil || machine == nil {
-		return nil, err
-	}
-	cluster, err := util.GetClusterFromMetadata(ctx, c, machine.ObjectMeta)
-	if err != nil || annotations.IsPaused(cluster, vsm) {
-		return nil, err
-	}
-	infra := &vspherev1.VSphereCluster{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: vsm.Namespace, Name: cluster.Spec.InfrastructureRef.Name}, infra); err != nil {
-		return nil, err
-	}
-	f := p.plane.fleet(client.ObjectKeyFromObject(cluster))
-	if f == nil {
-		return nil, fmt.Errorf("cluster %s has no hosts: make it by Ground.VSphereCluster", cluster.Name)
-	}
+// player gives the one of a cluster, made by the first call.
+func (p *vsphereProvider) player(g *Ground, cluster *clusterv1.Cluster) *vspherecluster.Player {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	player := p.players[cluster.UID]
@@ -168,8 +139,5 @@ func (p *vsphereProvider) open(ctx context.Context, g *Ground, vsm *vspherev1.VS
 		player = vspherecluster.NewPlayer(g.VSphere().VCenter, cluster)
 		p.players[cluster.UID] = player
 	}
-	return &vsphereCase{
-		provider: p, ground: g, fleet: f, player: player, client: c,
-		cluster: cluster, infra: infra, machine: machine, after: vsm.DeepCopy(),
-	}, nil
+	return player
 }

@@ -17,7 +17,7 @@ import (
 
 // Patience is how long the waiting methods wait. It is many times what they
 // take, for machines that do other things as well.
-const Patience = 5 * time.Minute
+const Patience = 8 * time.Minute
 
 // poll is the pause between two looks.
 const poll = 100 * time.Millisecond

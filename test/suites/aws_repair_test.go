@@ -166,16 +166,8 @@ const (
 	motoNoPlay   = "moto cannot play it"
 )
 
-var awsNotRepairedOnMoto = map[string]string{
-	"metadata tokens made optional":                  motoForgets,
-	"metadata hop limit raised and tags shown":       motoForgets,
-	"metadata endpoint switched off":                 motoForgets,
-	"security group detached from an instance":       motoHidesENI,
-	"default security group attached to an instance": motoHidesENI,
-}
-
 func notRepairedOnMoto(tamper *awscluster.Tamper) string {
-	return cmp.Or(tamper.NotOnMoto, awsNotRepairedOnMoto[tamper.Name])
+	return cmp.Or(tamper.NotOnMoto, tamper.NotMendedOnMoto)
 }
 
 func awsNotTamperedOnMoto(manifest string) map[string]string {

@@ -71,18 +71,14 @@ func (c *awsCloud) playedAll() bool {
 // untampered are the catalog's fields that no tamper touches, with the reason.
 // Whatever else the catalog promises must have drifted before our eyes.
 var untampered = map[[2]string]string{
-	{"Instance", "/availabilityZone"}:                "follows the subnet, which is tampered with; the two together are the case of a contradiction",
 	{"Instance", "/cpuOptions/amdSevSnp"}:            "EC2 reports it for some instance types only",
 	{"Instance", "/cpuOptions/nestedVirtualization"}: "EC2 reports it for some instance types only",
 	{"Instance", "/userData"}:                        "not compared: informational after boot",
-	{"Instance", "/rootVolume/kmsKeyId"}:             "immutable: unit tests",
-	{"Instance", "/nonRootVolumes/DEVICE/kmsKeyId"}:  "immutable: unit tests",
 	{"LoadBalancer", "/type"}:                        "immutable: another type is another load balancer",
 	{"LoadBalancer", "/vpcId"}:                       "immutable",
 	{"LoadBalancer", "/targetGroups/NAME/protocol"}:  "immutable",
 	{"LoadBalancer", "/targetGroups/NAME/port"}:      "immutable",
 	{"VPC", "/state"}:                                "EC2 refuses to delete a VPC with a cluster in it",
-	{"VPC", "/cidrBlock"}:                            "immutable",
 	{"Subnet", "/vpcId"}:                             "immutable",
 	{"Subnet", "/availabilityZone"}:                  "immutable",
 	{"InternetGateway", "/vpcId"}:                    "EC2 refuses it while NAT gateways stand; done on moto",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
@@ -94,35 +95,63 @@ func FullTampers() []Tamper {
 				m.drift(changed("/networks/0/adapterType", "vmxnet3", "e1000e"))), set(&types.VirtualE1000e{VirtualEthernetCard: card})
 		}),
 	}
-	for _, a := range []struct {
+	return append(out, shareTampers()...)
+}
+
+// shareTampers change one of reservation, limit and shares each, and leave the
+// others as they are, so that they can be played together.
+func shareTampers() (out []Tamper) {
+	reserve := func(n int64) func(*types.ResourceAllocationInfo) {
+		return func(a *types.ResourceAllocationInfo) { a.Reservation = &n }
+	}
+	limit := func(n int64) func(*types.ResourceAllocationInfo) {
+		return func(a *types.ResourceAllocationInfo) { a.Limit = &n }
+	}
+	share := func(n int64) func(*types.ResourceAllocationInfo) {
+		return func(a *types.ResourceAllocationInfo) {
+			a.Shares = &types.SharesInfo{Level: types.SharesLevelCustom, Shares: int32(n)}
+		}
+	}
+	const lowered = 1000
+	for _, s := range []struct {
 		name, path string
-		want       int
-		do, undo   types.VirtualMachineConfigSpec
+		memory     bool
+		want       int64
+		set        func(int64) func(*types.ResourceAllocationInfo)
 	}{
-		{"CPU reservation lowered", "/resources/requests/cpu", fullMHz, cpuOf(1000, fullLimitMHz, fullShares), cpuOf(fullMHz, fullLimitMHz, fullShares)},
-		{"CPU limit lowered", "/resources/limits/cpu", fullLimitMHz, cpuOf(fullMHz, 1000, fullShares), cpuOf(fullMHz, fullLimitMHz, fullShares)},
-		{"CPU shares lowered", "/resources/shares/cpu", fullShares, cpuOf(fullMHz, fullLimitMHz, 1000), cpuOf(fullMHz, fullLimitMHz, fullShares)},
-		{"memory reservation lowered", "/resources/requests/memory", fullMiB, memoryOf(1000, fullLimitMiB, fullShares), memoryOf(fullMiB, fullLimitMiB, fullShares)},
-		{"memory limit lowered", "/resources/limits/memory", fullLimitMiB, memoryOf(fullMiB, 1000, fullShares), memoryOf(fullMiB, fullLimitMiB, fullShares)},
-		{"memory shares lowered", "/resources/shares/memory", fullShares, memoryOf(fullMiB, fullLimitMiB, 1000), memoryOf(fullMiB, fullLimitMiB, fullShares)},
+		{"CPU reservation lowered", "/resources/requests/cpu", false, fullMHz, reserve},
+		{"CPU limit lowered", "/resources/limits/cpu", false, fullLimitMHz, limit},
+		{"CPU shares lowered", "/resources/shares/cpu", false, fullShares, share},
+		{"memory reservation lowered", "/resources/requests/memory", true, fullMiB, reserve},
+		{"memory limit lowered", "/resources/limits/memory", true, fullLimitMiB, limit},
+		{"memory shares lowered", "/resources/shares/memory", true, fullShares, share},
 	} {
-		out = append(out, reconfigured("", a.name, "resources", a.do, a.undo, changed(a.path, fmt.Sprint(a.want), "1000")))
+		out = append(out, on("", s.name, "resources", func(ctx context.Context, m *machine) (*Damage, error) {
+			return found(func(ctx context.Context) error { return m.allocate(ctx, s.memory, s.set(s.want)) },
+				m.drift(changed(s.path, fmt.Sprint(s.want), fmt.Sprint(lowered)))), m.allocate(ctx, s.memory, s.set(lowered))
+		}))
 	}
 	return out
 }
 
-func shareOut(reservation, limit int64, shares int32) *types.ResourceAllocationInfo {
-	return &types.ResourceAllocationInfo{
-		Reservation: &reservation, Limit: &limit, Shares: &types.SharesInfo{Level: types.SharesLevelCustom, Shares: shares},
+// allocate changes a part of what the machine has of processors or memory. All
+// of it is sent: the simulator drops what is left out, which vCenter keeps.
+func (m *machine) allocate(ctx context.Context, memory bool, change func(*types.ResourceAllocationInfo)) error {
+	var vm mo.VirtualMachine
+	if err := m.vm.Properties(ctx, m.vm.Reference(), []string{"config.cpuAllocation", "config.memoryAllocation"}, &vm); err != nil {
+		return fmt.Errorf("allocation of %s: %w", m.name, err)
 	}
-}
-
-func cpuOf(reservation, limit int64, shares int32) types.VirtualMachineConfigSpec {
-	return types.VirtualMachineConfigSpec{CpuAllocation: shareOut(reservation, limit, shares)}
-}
-
-func memoryOf(reservation, limit int64, shares int32) types.VirtualMachineConfigSpec {
-	return types.VirtualMachineConfigSpec{MemoryAllocation: shareOut(reservation, limit, shares)}
+	spec, now := types.VirtualMachineConfigSpec{}, vm.Config.CpuAllocation
+	if memory {
+		now = vm.Config.MemoryAllocation
+	}
+	change(now)
+	if memory {
+		spec.MemoryAllocation = now
+	} else {
+		spec.CpuAllocation = now
+	}
+	return m.reconfigure(ctx, spec)
 }
 
 // swapDevice puts a device in the place of one with the same key, which no API

@@ -106,10 +106,13 @@ func hardwareTampers() []Tamper {
 		reconfigured("batch", "less memory", "memoryMiB",
 			types.VirtualMachineConfigSpec{MemoryMB: 32768}, types.VirtualMachineConfigSpec{MemoryMB: 65536},
 			changed("/memoryMiB", "65536", "32768")),
-		reconfigured("", "memory reservation taken away", "resources",
-			types.VirtualMachineConfigSpec{MemoryAllocation: &types.ResourceAllocationInfo{Reservation: ptr.To[int64](0)}},
-			types.VirtualMachineConfigSpec{MemoryAllocation: &types.ResourceAllocationInfo{Reservation: ptr.To[int64](16384)}},
-			changed("/resources/requests/memory", "16384", "0")),
+		on("", "memory reservation taken away", "resources", func(ctx context.Context, m *machine) (*Damage, error) {
+			reserve := func(mib int64) func(*types.ResourceAllocationInfo) {
+				return func(a *types.ResourceAllocationInfo) { a.Reservation = &mib }
+			}
+			return found(func(ctx context.Context) error { return m.allocate(ctx, true, reserve(16384)) },
+				m.drift(changed("/resources/requests/memory", "16384", "0"))), m.allocate(ctx, true, reserve(0))
+		}),
 		on("", "older hardware version", "hardware version", func(_ context.Context, m *machine) (*Damage, error) {
 			m.poke("config.version", "vmx-9")
 			return found(func(context.Context) error {

@@ -281,5 +281,7 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 	}
 	v.message = bounded(strings.Join(parts, "; "), maxMessage)
 	redrifted := p.memory.drifts(ref, orphansUID(c.Object.UID), v.drift)
-	p.want(job{object: c.Object, conditions: []condition{v.drifted()}, speaks: v.drift != "", redrifted: redrifted})
+	// Of its owners' drift their own events tell.
+	speaks := v.drift != "" || redrifted && v.status == metav1.ConditionFalse
+	p.want(job{object: c.Object, conditions: []condition{v.drifted()}, speaks: speaks, redrifted: redrifted})
 }

@@ -1,9 +1,13 @@
 package remediation_test
 
 import (
+	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/remediator"
@@ -102,4 +106,37 @@ func TestNothingIsKeptOfWhatEnded(t *testing.T) {
 			t.Errorf("%d changes are kept of one record", n)
 		}
 	})
+}
+
+// lacking is an API server whose lists of records are empty.
+type lacking struct{ client.Reader }
+
+func (lacking) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.SetResourceVersion("18446744073709551615") // newer than any write
+	return nil
+}
+
+// TestListThatLacksWhatIsInFlight: facts by which more would begin than may are
+// none. Once the attempt has ended, nothing is missed.
+func TestListThatLacksWhatIsInFlight(t *testing.T) {
+	w := newWorld(t, "")
+	w.tamper("a-1-m1", "/tags/team", "red")
+	for range 12 {
+		w.run(10 * time.Second)
+		if w.record("a-1-m1").Status.Phase.InFlight() {
+			break
+		}
+	}
+	whole := w.proc.store.Reader
+	w.proc.store.Reader = lacking{whole}
+	if _, _, err := w.proc.store.Facts(w.ctx()); err == nil || !strings.Contains(err.Error(), w.record("a-1-m1").Name) {
+		t.Errorf("facts of a list that lacks an attempt in flight: %v", err)
+	}
+	w.proc.store.Reader = whole
+	w.run(4 * time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+	w.proc.store.Reader = lacking{whole}
+	if _, _, err := w.proc.store.Facts(w.ctx()); err != nil {
+		t.Errorf("facts after its end: %v", err)
+	}
 }

@@ -41,6 +41,7 @@ type Store struct {
 
 	versions versions
 	begun    beginnings
+	flying   flying
 }
 
 var (
@@ -84,6 +85,9 @@ func resuming(ctx context.Context, r *v1alpha1.Remediation) context.Context {
 func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []policies.InFlight, error) {
 	s.begun.note(ctx) // before they are read: what begins meanwhile may be missing
 	records, err := s.list(ctx)
+	if err == nil {
+		err = s.complete(ctx, records)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,6 +142,7 @@ func (s *Store) write(ctx context.Context, r *v1alpha1.Remediation, status v1alp
 	}
 	*r = *next
 	s.versions.wrote(r)
+	s.flying.note(r)
 	if from != r.Status.Phase && s.Told != nil {
 		s.Told(ctx, from, r.DeepCopy())
 	}

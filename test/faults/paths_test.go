@@ -210,7 +210,7 @@ func replacePath(name, strategy string, writes ...string) path {
 // surgePath has an instance that works replaced: that is what a surge is for.
 func surgePath() path {
 	p := replacePath("surge", "", "PATCH machinedeployments", "PATCH machines "+clusterv1.DeleteMachineAnnotation)
-	p.policy, p.drift = policyOf("aws-instance-type, action: replace, replace: {strategy: surge}"), retype
+	p.policy, p.drift = policyOf("aws-instance-type, action: replace, replace: {strategy: surge}", "aws-instance-missing, action: observe"), retype
 	return p
 }
 

@@ -147,8 +147,24 @@ func missing(owner *providers.Owner, w, have *providers.Resource, snap *provider
 	return decided(v, w)
 }
 
+// walk goes through seen fields beside the wanted ones: both are in the order of
+// their paths.
+type walk providers.Fields
+
 // absent stands for a field that is not there.
 var absent providers.Field
+
+// to gives the field at a path, which comes after those that were asked for
+// before.
+func (w *walk) to(path string) (*providers.Field, bool) {
+	for len(*w) > 0 && (*w)[0].Path < path {
+		*w = (*w)[1:]
+	}
+	if len(*w) > 0 && (*w)[0].Path == path {
+		return &(*w)[0].Field, true
+	}
+	return &absent, false
+}
 
 // compareFields compares what exists, field by field. A field that is absent
 // from a resource within its creation grace is not checked: clouds show new
@@ -160,7 +176,7 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 		gaps  gaps
 		parts = hasUnreadParts(snap, w.ID.Kind)
 	)
-	rest := have.Fields // what comes after in the order of paths
+	beside := walk(have.Fields)
 	for i := range w.Fields {
 		path, want := w.Fields[i].Path, &w.Fields[i].Field
 		if parts {
@@ -169,13 +185,7 @@ func compareFields(owner *providers.Owner, w, have *providers.Resource, snap *pr
 				continue
 			}
 		}
-		for len(rest) > 0 && rest[0].Path < path {
-			rest = rest[1:]
-		}
-		seen, ok := &absent, len(rest) > 0 && rest[0].Path == path
-		if ok {
-			seen = &rest[0].Field
-		}
+		seen, ok := beside.to(path)
 		if !ok && !have.Closes(path) {
 			gaps.add(path, "not reported for this resource")
 			continue

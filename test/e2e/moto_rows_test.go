@@ -81,6 +81,7 @@ func TestMotoRowsAreSetBack(t *testing.T) {
 		})
 	}
 	d := launch(t, motoEnviron(gate.url, running.Count(t, cfg).Kubeconfig), strings.ReplaceAll(policy, "MODE", "observe"),
+		"--nodes=false", // there is no workload cluster to read
 		"--leader-election-namespace", "default")
 	for i, w := range worlds {
 		w.d = d

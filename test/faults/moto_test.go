@@ -105,7 +105,7 @@ func TestFaultMatrixOnMoto(t *testing.T) {
 		},
 		once: func(t *testing.T) { onceMoto(t, f) },
 	}
-	launch(t, on.namespace, motoEnviron(server, env.AWSCluster.Spec.Region), f, patchPath.policy, "--leader-elect=false")
+	launch(t, on.namespace, motoEnviron(server, env.AWSCluster.Spec.Region), f, patchPath.policy, "--leader-elect=false", "--nodes=false") // there is no workload cluster to read
 	on.eventually(t, "swept", func() error { return on.inSync(ctx, t) })
 	for _, row := range []fault{
 		{name: "moto is slow", long: true, begin: toxic(theAWS, "latency", `{"latency":400,"jitter":200}`), lasts: aWhile},

@@ -35,8 +35,8 @@ const (
 type device struct{ name, volume string }
 
 // instanceFields is what an instance of CAPA's has, tags and volumes included,
-// for the first size of its map.
-const instanceFields = 40
+// for the room that is made for them.
+const instanceFields = 35
 
 // closedInstance says that absence of these in an answer is absence in EC2.
 // The joins with volumes, events and load balancers add theirs.

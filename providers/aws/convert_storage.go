@@ -12,7 +12,7 @@ var closedVolume = []string{"/tags", "/kmsKeyId", "/iops"}
 
 // volume converts one volume (EC2, Volume).
 func (c converter) volume(in *ec2types.Volume) *providers.Resource {
-	r := c.resource(providers.KindVolume, in.VolumeId, 14)
+	r := c.resource(providers.KindVolume, in.VolumeId, 16)
 	r.Closed = closedVolume
 	c.tags(r, in.Tags)
 	c.disk(r, "", in)
@@ -118,7 +118,7 @@ func lend(instance, volume *providers.Resource, path func(field string) string) 
 
 // networkInterface converts one interface (EC2, NetworkInterface).
 func (c converter) networkInterface(in *ec2types.NetworkInterface) *providers.Resource {
-	r := c.resource(providers.KindNetworkInterface, in.NetworkInterfaceId, 12)
+	r := c.resource(providers.KindNetworkInterface, in.NetworkInterfaceId, 14)
 	r.Closed = closedInterface
 	c.tags(r, in.TagSet)
 	c.text(r, "/vpcId", in.VpcId)

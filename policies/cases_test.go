@@ -16,22 +16,9 @@ const defaultsEnforced = "spec: {mode: enforce}\n"
 
 // seenLong makes every finding old enough for every grace.
 func seenLong(in *Input) {
-	for i := range in.Findings {
-		for _, f := range split(in, i) {
-			in.History[f] = History{FirstSeen: in.Now.Add(-24 * time.Hour), Observations: 10}
-		}
+	for _, d := range Decide(*in) {
+		in.History[HistoryKey(d.Finding.Owner, d.Finding.Fingerprint)] = History{FirstSeen: in.Now.Add(-24 * time.Hour), Observations: 10}
 	}
-}
-
-// split gives the fingerprints that a finding's decisions have.
-func split(in *Input, i int) []string {
-	probe := *in
-	probe.Findings = in.Findings[i : i+1]
-	var out []string
-	for _, d := range Decide(probe) {
-		out = append(out, HistoryKey(d.Finding.Owner, d.Finding.Fingerprint))
-	}
-	return out
 }
 
 func state(have, reason string) func(*detector.Finding) {

@@ -80,8 +80,8 @@ func (x *explainer) add(name, value string) {
 func (x *explainer) rule(r *rule) {
 	name := func(field string) string { return "rules." + r.ID + "." + field }
 	set := func(field, value string) {
-		if _, ok := r.from[field]; ok {
-			x.add(name(field), value)
+		if s, ok := r.from[field]; ok {
+			x.out = append(x.out, Explained{name(field), value, x.e.originOf(s.policy, s.Position)})
 		}
 	}
 	set("target", strings.TrimPrefix(describeTarget(r.Target), " of "))

@@ -12,10 +12,6 @@ func (e *Effective) mergeRules(ordered []*policy) {
 	for _, p := range ordered {
 		for _, r := range p.rules {
 			merged := merge(byID[r.ID], r)
-			for field := range r.from {
-				e.origins["rules."+r.ID+"."+field] = p.origin(r.from[field])
-			}
-			e.origins["rules."+r.ID] = p.origin(r.Position)
 			if byID[r.ID] != nil {
 				e.rules = slices.DeleteFunc(e.rules, func(x *rule) bool { return x.ID == r.ID })
 			}

@@ -53,8 +53,14 @@ type rule struct {
 	when   *expression
 	policy string
 	Position
-	// from has the place of each field that is set.
-	from map[string]Position
+	// from has what sets each field that is set.
+	from map[string]statement
+}
+
+// statement is a place in a policy.
+type statement struct {
+	policy string
+	Position
 }
 
 type ignore struct {

@@ -81,11 +81,9 @@ func randomInput(t testing.TB, rng *rand.Rand, wild bool) Input {
 		facts.Owners = facts.Machines + 1
 		in.Clusters[ref] = facts
 	}
-	for i := range in.Findings {
-		for _, f := range split(&in, i) {
-			in.History[f] = History{FirstSeen: testNow.Add(-time.Duration(rng.IntN(300)) * time.Minute), Observations: rng.IntN(4),
-				ApprovedBy: []string{"", "anna"}[rng.IntN(2)]}
-		}
+	for _, d := range Decide(in) {
+		in.History[HistoryKey(d.Finding.Owner, d.Finding.Fingerprint)] = History{FirstSeen: testNow.Add(-time.Duration(rng.IntN(300)) * time.Minute),
+			Observations: rng.IntN(4), ApprovedBy: []string{"", "anna"}[rng.IntN(2)]}
 	}
 	if wild {
 		makeWild(&in, rng)

@@ -19,10 +19,10 @@ func (p *policy) compileRules(cat *catalog) {
 	seen := map[string]Position{}
 	for i, r := range p.spec.Rules {
 		path := fmt.Sprintf("rules[%d]", i)
-		c := &rule{Rule: r, policy: p.name, Position: p.at(path), from: map[string]Position{}}
+		c := &rule{Rule: r, policy: p.name, Position: p.at(path), from: map[string]statement{}}
 		for _, field := range []string{"target", "paths", "when", "severity", "action", "grace", "approval", "attempts", "disruptive", "replace"} {
 			if p.doc.at["spec."+path+"."+field] != nil {
-				c.from[field] = p.at(path + "." + field)
+				c.from[field] = statement{p.name, p.at(path + "." + field)}
 			}
 		}
 		c.paths = p.compilePaths(path, r.Paths)

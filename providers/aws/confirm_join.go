@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -88,24 +89,28 @@ func (o *observation) completeEvents(ctx context.Context) {
 }
 
 // completeBalancers reads the parts of the load balancers that were asked for,
-// and, where instances were, of all that these may be registered in.
+// and, where instances were that may be registered in some, of those of their
+// VPCs. Each costs calls of a bucket of ten a second, so a worker's instance, of
+// which nobody wants to know what it is registered in, has none of them read.
 func (o *observation) completeBalancers(ctx context.Context, found map[string][]*providers.Resource) {
 	asked := found[providers.KindLoadBalancer]
-	ids, _ := o.alive()
-	if len(asked) == 0 && len(ids) == 0 {
+	serving := o.serving()
+	if len(asked) == 0 && len(serving) == 0 {
 		return
 	}
 	for _, r := range asked {
 		o.interest.balancers[r.Name] = true
 	}
 	var err error
-	if len(ids) > 0 {
-		instances := make([]*providers.Resource, len(o.seenInstances))
-		for i := range o.seenInstances {
-			instances[i] = o.seenInstances[i].Resource
+	if len(serving) > 0 {
+		o.interest.addOwned(nil, serving)
+		if o.balancers, err = o.listBalancers(ctx); err == nil {
+			o.balancers.keep(func(r *providers.Resource) bool {
+				vpc := r.Fields.Get("/vpcId").Value.Text()
+				return slices.ContainsFunc(serving, func(i *providers.Resource) bool { return i.Fields.Get("/vpcId").Value.Text() == vpc }) ||
+					slices.ContainsFunc(asked, func(a *providers.Resource) bool { return a.ID == r.ID })
+			})
 		}
-		o.interest.addOwned(nil, instances)
-		o.balancers, err = o.listBalancers(ctx)
 	} else {
 		for _, r := range asked {
 			if strings.HasPrefix(r.ID.Name, classicPrefix) {
@@ -130,6 +135,21 @@ func (o *observation) completeBalancers(ctx context.Context, found map[string][]
 		}
 	}
 }
+
+// serving are the living instances that the API server's load balancers may
+// send to: all but those that CAPA tagged as workers.
+func (o *observation) serving() (out []*providers.Resource) {
+	for i := range o.seenInstances {
+		s := &o.seenInstances[i]
+		if s.Gone == "" && s.Unknown == "" && tagOf(s.Resource, infrav1.NameAWSClusterAPIRole) != roleNode {
+			out = append(out, s.Resource)
+		}
+	}
+	return out
+}
+
+// roleNode is what CAPA says of a worker's instance by its role tag.
+const roleNode = "node"
 
 // completeSubnets reads the tables and ACLs of the subnets' VPCs: a subnet that
 // no table names has its VPC's main one.

@@ -268,3 +268,64 @@ func TestConfirmTellsNoHalfOfTargets(t *testing.T) {
 		t.Error("the listeners were read, and are not told")
 	}
 }
+
+// The parts of a load balancer cost calls of a small bucket: none is read for a
+// worker, and for a control-plane instance those of its own VPC alone.
+func TestConfirmReadsTheLoadBalancersThatMatter(t *testing.T) {
+	const arn = "arn:aws:elasticloadbalancing:eu-west-1:123456789012:loadbalancer/net/"
+	instance := func(id, vpc, role string) string {
+		return `<item><instancesSet><item><instanceId>` + id + `</instanceId><instanceState><name>running</name></instanceState><vpcId>` + vpc + `</vpcId><tagSet>` +
+			`<item><key>sigs.k8s.io/cluster-api-provider-aws/role</key><value>` + role + `</value></item>` +
+			`<item><key>sigs.k8s.io/cluster-api-provider-aws/cluster/c</key><value>owned</value></item></tagSet></item></instancesSet></item>`
+	}
+	balancer := func(name, vpc string) string {
+		return "<member><LoadBalancerArn>" + arn + name + "</LoadBalancerArn><LoadBalancerName>" + name + "</LoadBalancerName><VpcId>" + vpc + "</VpcId><Type>network</Type></member>"
+	}
+	group := func(name, lb string) string {
+		return "<member><TargetGroupArn>" + name + "</TargetGroupArn><TargetGroupName>" + name + "</TargetGroupName><LoadBalancerArns><member>" + arn + lb + "</member></LoadBalancerArns></member>"
+	}
+	tags := func(name string) string {
+		return "<member><ResourceArn>" + arn + name + "</ResourceArn><Tags><member><Key>sigs.k8s.io/cluster-api-provider-aws/cluster/c</Key><Value>owned</Value></member></Tags></member>"
+	}
+	result := func(action, body string) answerFunc {
+		return func(int, url.Values) (int, string) {
+			return http.StatusOK, "<" + action + "Response><" + action + "Result>" + body + "</" + action + "Result></" + action + "Response>"
+		}
+	}
+	for name, tc := range map[string]struct {
+		instances string
+		groups    []string // whose targets are read
+	}{
+		"a worker's":               {instance("i-1", "vpc-1", "node"), nil},
+		"a control plane's":        {instance("i-1", "vpc-1", "control-plane"), []string{"tg-1"}},
+		"both":                     {instance("i-1", "vpc-2", "control-plane") + instance("i-2", "vpc-1", "node"), []string{"tg-2"}},
+		"one without a role's":     {instance("i-1", "vpc-1", ""), []string{"tg-1"}},
+		"control planes' of two":   {instance("i-1", "vpc-2", "control-plane") + instance("i-2", "vpc-1", "control-plane"), []string{"tg-1", "tg-2"}},
+		"one of another network's": {instance("i-1", "vpc-3", "control-plane"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			aws := newFakeAWS(t)
+			aws.on("ec2.DescribeInstances", func(int, url.Values) (int, string) {
+				return http.StatusOK, ec2Answer("DescribeInstances", "<reservationSet>"+tc.instances+"</reservationSet>", "")
+			})
+			aws.on("elbv2.DescribeLoadBalancers", result("DescribeLoadBalancers", "<LoadBalancers>"+balancer("lb-1", "vpc-1")+balancer("lb-2", "vpc-2")+"</LoadBalancers>"))
+			aws.on("elbv2.DescribeTags", result("DescribeTags", "<TagDescriptions>"+tags("lb-1")+tags("lb-2")+"</TagDescriptions>"))
+			aws.on("elbv2.DescribeTargetGroups", result("DescribeTargetGroups", "<TargetGroups>"+group("tg-1", "lb-1")+group("tg-2", "lb-2")+"</TargetGroups>"))
+			p := provider(t)
+			c, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs("i-1", "i-2"))
+			if err != nil || c.Resources[instanceIDs("i-1")[0]] == nil {
+				t.Fatalf("confirmation %+v, %v", c, err)
+			}
+			var groups []string
+			for _, call := range aws.of("elbv2.DescribeTargetHealth") {
+				groups = append(groups, call.form.Get("TargetGroupArn"))
+			}
+			if slices.Sort(groups); !slices.Equal(groups, tc.groups) {
+				t.Errorf("read the targets of %v, want %v", groups, tc.groups)
+			}
+			if n := aws.count("elbv2.DescribeLoadBalancers"); n > 0 && tc.groups == nil && strings.Contains(tc.instances, ">node<") {
+				t.Errorf("%d lists of load balancers for a worker", n)
+			}
+		})
+	}
+}

@@ -56,6 +56,12 @@ func (b *balancers) resources() []*providers.Resource {
 	return append(b.classic[:len(b.classic):len(b.classic)], b.modern...)
 }
 
+// keep takes those away that are not to be read further.
+func (b *balancers) keep(wanted func(*providers.Resource) bool) {
+	unwanted := func(r *providers.Resource) bool { return !wanted(r) }
+	b.classic, b.modern = slices.DeleteFunc(b.classic, unwanted), slices.DeleteFunc(b.modern, unwanted)
+}
+
 // listBalancers lists both versions. Either one alone would be a partial
 // answer to "which load balancers are there".
 func (r reader) listBalancers(ctx context.Context) (out balancers, err error) {

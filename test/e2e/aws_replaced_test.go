@@ -245,9 +245,7 @@ func (w *world) lose(ctx context.Context, batch []*row) {
 	for _, mode := range []string{"dryRun", "enforce"} {
 		w.mode(ctx, mode)
 		w.found(ctx, mode, wanted)
-		for _, r := range w.records(ctx) {
-			w.t.Errorf("there is nothing to be done, and there is a record: %s", r.Name)
-		}
+		w.noRecord(ctx, since)
 	}
 	w.drifted.add(wanted)
 	w.mode(ctx, "observe")

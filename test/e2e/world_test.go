@@ -87,11 +87,7 @@ func (w *world) play(ctx context.Context, batch []*row, answer func(ctx context.
 	if calls := w.mutations()[before:]; len(calls) > 0 {
 		w.t.Errorf("nobody asked the daemon to do anything, and it called %v", calls)
 	}
-	for _, r := range w.records(ctx) {
-		if !r.Status.Phase.Ended() {
-			w.t.Errorf("a record was made unasked: %s", r.Name)
-		}
-	}
+	w.noRecord(ctx, since)
 	w.drifted.add(wanted)
 	w.mode(ctx, "enforce")
 	answer(ctx, rows, since)
@@ -187,18 +183,25 @@ func unplanned(r *driftv1.Remediation, diffs []difference) (out []difference) {
 }
 
 // left tells that nothing is done about rows, whoever asks, and undoes them.
-func (w *world) left(ctx context.Context, rows []played, _ time.Time) {
+func (w *world) left(ctx context.Context, rows []played, since time.Time) {
 	w.t.Helper()
 	before := len(w.mutations())
 	w.found(ctx, "enforce", findings(rows))
-	for _, r := range w.records(ctx) {
-		if !r.Status.Phase.Ended() {
-			w.t.Errorf("there is nothing to be done, and there is a record: %s", r.Name)
-		}
-	}
+	w.noRecord(ctx, since)
 	w.undo(ctx, rows)
 	if calls := w.mutations()[before:]; len(calls) > 0 {
 		w.t.Errorf("there is nothing that the daemon could do, and it called %v", calls)
+	}
+}
+
+// noRecord expects that no record was made since, and that the older ones have
+// ended.
+func (w *world) noRecord(ctx context.Context, since time.Time) {
+	w.t.Helper()
+	for _, r := range w.records(ctx) {
+		if !r.Status.Phase.Ended() || !r.CreationTimestamp.Time.Before(since.Truncate(time.Second)) {
+			w.t.Errorf("there is nothing to be done, and there is record %s, made at %s: it is %s (%s): %s", r.Name, r.CreationTimestamp, r.Status.Phase, r.Status.Reason, r.Status.Message)
+		}
 	}
 }
 

@@ -49,8 +49,12 @@ type RemediationList struct {
 type RemediationSpec struct {
 	// ClusterName is the Cluster that the owner belongs to, in the same
 	// namespace.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is written once"
 	ClusterName string `json:"clusterName"`
 	// Owner is the infrastructure object that wants the resource.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is written once"
 	Owner ObjectRef `json:"owner"`
 	// Machine is the owner's Machine; it is not set for owners that are
 	// clusters.
@@ -64,9 +68,13 @@ type RemediationSpec struct {
 	// Scope is the place in the cloud where the resource is.
 	Scope ScopeRef `json:"scope"`
 	// Resource is what is to be changed or replaced.
+	//
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.id == oldSelf.id",message="kind and id of the resource are written once"
 	Resource ResourceRef `json:"resource"`
 	// Fingerprint names the drift: the same drift of the same resource has the
 	// same one in every read.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fingerprint is written once"
 	Fingerprint string `json:"fingerprint"`
 	// Action is patch or replace.
 	//

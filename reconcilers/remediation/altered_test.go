@@ -1,10 +1,12 @@
 package remediation_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -69,6 +71,28 @@ func TestAlteredAfter(t *testing.T) {
 	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
 	if len(w.capi.deleted) != 1 || w.capi.deleted[0] != "a-1-m1" {
 		t.Errorf("deleted %v", w.capi.deleted)
+	}
+}
+
+// TestWrittenOnce: what a record is about cannot be changed at all.
+func TestWrittenOnce(t *testing.T) {
+	w := newWorld(t, "")
+	w.tamper("a-1-m1", "/tags/team", "red")
+	if err := w.proc.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.record("a-1-m1")
+	for what, edit := range map[string]func(*v1alpha1.RemediationSpec){
+		"clusterName": func(s *v1alpha1.RemediationSpec) { s.ClusterName = "another" },
+		"owner":       func(s *v1alpha1.RemediationSpec) { s.Owner.UID = "another" },
+		"fingerprint": func(s *v1alpha1.RemediationSpec) { s.Fingerprint = "another" },
+		"resource":    func(s *v1alpha1.RemediationSpec) { s.Resource.ID = "another" },
+	} {
+		next := r.DeepCopy()
+		edit(&next.Spec)
+		if err := w.api.Update(w.ctx(), next); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), what) {
+			t.Errorf("edit of %s: %v", what, err)
+		}
 	}
 }
 

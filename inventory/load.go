@@ -53,7 +53,7 @@ type kindIn struct {
 // the last full listing found it on every object of the kind, and takes bootstrap
 // configurations from that listing.
 func (l *Live) Load(ctx context.Context, s Selection) (*Inventory, error) {
-	load := &load{Live: l, selection: s, set: newSet(), chosen: map[types.NamespacedName]bool{}, others: map[types.NamespacedName]bool{}}
+	load := &load{Live: l, selection: s, set: newSet(), texts: texts{}, chosen: map[types.NamespacedName]bool{}, others: map[types.NamespacedName]bool{}}
 	if err := load.clusters(ctx); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,8 @@ type load struct {
 	*Live
 	selection Selection
 	set       *Set
-	storing   sync.Mutex // of set, while lists run
+	storing   sync.Mutex // of set and texts, while lists run
+	texts     texts
 	// chosen and others are the Clusters that are selected, and those that are
 	// not.
 	chosen, others map[types.NamespacedName]bool

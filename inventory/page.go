@@ -87,7 +87,7 @@ func (l *load) store(gvk schema.GroupVersionKind, o client.Object) {
 	} else if u, ok := o.(*unstructured.Unstructured); ok {
 		_, err = l.set.store(l.Kinds, u, Position{})
 	} else {
-		err = l.set.storeTyped(l.Kinds, gvk, o)
+		err = l.set.storeTyped(l.Kinds, gvk, o, l.texts)
 	}
 	if err != nil && !errors.Is(err, errDuplicate) {
 		l.set.Problems = append(l.set.Problems, Problem{Object: describe(o), Reason: Unreadable, Message: err.Error()})
@@ -105,11 +105,12 @@ func lighten(o client.Object) {
 }
 
 // storeTyped adds an object that was decoded in the version gvk.
-func (s *Set) storeTyped(k *Kinds, gvk schema.GroupVersionKind, o client.Object) error {
+func (s *Set) storeTyped(k *Kinds, gvk schema.GroupVersionKind, o client.Object, said texts) error {
 	out, err := k.hubOf(gvk, o)
 	if err != nil {
 		return err
 	}
+	said.share(reflect.ValueOf(out).Elem())
 	if _, ok := s.add(gvk.GroupKind(), &Object{Object: out, Unscoped: out.GetNamespace() == ""}); !ok {
 		return errDuplicate
 	}
@@ -162,7 +163,7 @@ func (l *load) bystanders(ctx context.Context, inv *Inventory) error {
 		}
 	}
 	// A load of its own, so that its Machines are no part of the inventory.
-	count := &load{Live: l.Live, set: newSet()}
+	count := &load{Live: l.Live, set: newSet(), texts: texts{}}
 	for _, ns := range l.namespaces() {
 		err := count.list(ctx, gvk, ns, "", func(o client.Object) bool {
 			m, ok := o.(*clusterv1.Machine)

@@ -149,15 +149,21 @@ func (p *Replacer) Taken(ctx context.Context, r *v1alpha1.Remediation) (bool, er
 
 // Advance takes the next step of a record's replacement, which must be in its
 // status. It may be called again at any time: what is done already is not done
-// twice.
-func (p *Replacer) Advance(ctx context.Context, r *v1alpha1.Remediation) (Progress, error) {
+// twice. taken says that its Machine was just seen to be taken: a later read that
+// is behind that one must not bring it back.
+func (p *Replacer) Advance(ctx context.Context, r *v1alpha1.Remediation, taken bool) (Progress, error) {
 	if r.Status.Replacement == nil {
 		return Progress{}, fmt.Errorf("remediation %s has no way of replacement stored", r.Name)
 	}
 	out := Progress{Replacement: *r.Status.Replacement}
-	m, err := p.machine(ctx, r)
-	if err != nil {
-		return out, err
+	var (
+		m   *clusterv1.Machine
+		err error
+	)
+	if !taken {
+		if m, err = p.machine(ctx, r); err != nil {
+			return out, err
+		}
 	}
 	if out.Replacement.Strategy == v1alpha1.StrategySurge {
 		return p.surge(ctx, r, m)

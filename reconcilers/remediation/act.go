@@ -70,7 +70,7 @@ func (c *Controller) run(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Res
 			return ctrl.Result{}, err
 		}
 		if taken {
-			return c.replace(ctx, r)
+			return c.replace(ctx, r, true)
 		}
 	}
 	read, err := c.fresh(resuming(ctx, r), r, remediator.OwnerOf(r))
@@ -99,7 +99,7 @@ func (c *Controller) act(ctx context.Context, r *v1alpha1.Remediation, read reme
 		if v.Decision == nil || !wantedStill(r, v.Decision) {
 			return c.takeBack(ctx, r, v)
 		}
-		return c.replace(ctx, r)
+		return c.replace(ctx, r, false)
 	}
 	return c.patch(ctx, r, v, read)
 }
@@ -262,13 +262,14 @@ func (c *Controller) acted(ctx context.Context, r *v1alpha1.Remediation, message
 	return ctrl.Result{RequeueAfter: c.times().Settle}, c.write(ctx, r, remediator.Acted(r, message, c.Now()))
 }
 
-// replace takes one step of a replacement; each is stored before the next.
-func (c *Controller) replace(ctx context.Context, r *v1alpha1.Remediation) (ctrl.Result, error) {
+// replace takes one step of a replacement; each is stored before the next. taken
+// says that the Machine was just seen to be on its way out.
+func (c *Controller) replace(ctx context.Context, r *v1alpha1.Remediation, taken bool) (ctrl.Result, error) {
 	if err := c.fenced(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	poll := ctrl.Result{RequeueAfter: c.times().Poll}
-	progress, err := c.Replacer.Advance(ctx, r)
+	progress, err := c.Replacer.Advance(ctx, r, taken)
 	var moved *providers.ApplyError
 	var none *remediator.NoPathError
 	switch {
@@ -328,7 +329,7 @@ func (c *Controller) takeBack(ctx context.Context, r *v1alpha1.Remediation, v re
 		return ctrl.Result{RequeueAfter: c.times().Poll}, nil
 	}
 	if !back {
-		return c.replace(ctx, r)
+		return c.replace(ctx, r, true)
 	}
 	return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseCancelled, v1alpha1.OutcomeHeld, remediator.ReasonTakenBack,
 		"it was not wanted any more before anything was done", c.Now()))

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/remediator"
 )
 
 // path is one way in which a Machine is replaced.
@@ -125,5 +126,25 @@ func TestReplace(t *testing.T) {
 				t.Errorf("steady state writes: %v", after)
 			}
 		})
+	}
+}
+
+// TestTakenStaysTaken: a Machine that was seen to be gone is not brought back by
+// a later read that is behind, so that nothing is grown for it any more.
+func TestTakenStaysTaken(t *testing.T) {
+	w := newWorld(t, paths["surge"].policy)
+	w.drift(paths["surge"])
+	if err := w.proc.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.record("a-1-m1") // its Machine is there, for whoever reads it
+	r.Status.Replacement = &v1alpha1.Replacement{Strategy: v1alpha1.StrategySurge, Step: remediator.StepGrow, Replicas: ptr.To(int32(4))}
+	before := len(w.proc.writes)
+	progress, err := w.proc.controller.Replacer.Advance(w.ctx(), r, true)
+	if err != nil || progress.Replacement.Step != remediator.StepShrink || len(w.proc.writes) > before {
+		t.Errorf("%+v, %v, wrote %v", progress, err, w.proc.writes[before:])
+	}
+	if progress, err := w.proc.controller.Replacer.Advance(w.ctx(), r, false); err != nil || progress.Replacement.Step != remediator.StepGrow || len(w.proc.writes) == before {
+		t.Errorf("of a Machine that is there: %+v, %v, wrote %v", progress, err, w.proc.writes[before:])
 	}
 }

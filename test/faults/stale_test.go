@@ -66,7 +66,7 @@ type process struct {
 
 func (p *process) live() {
 	p.store = &remediation.Store{Client: p.v, Reader: p.v, Namespace: ns, Now: p.clock.Now}
-	load := &inventory.Live{Kinds: p.kinds, Reader: p.v, Mapper: p.v.RESTMapper(), Namespaces: []string{ns}}
+	load := &inventory.Live{Kinds: p.kinds, Reader: p.v, Mapper: p.v.RESTMapper(), Namespaces: []string{ns}, AtOnce: 1}
 	p.daemon = &sweep.Daemon{
 		Providers: map[string]providers.Provider{fake.Name: p.cloud}, Load: load.Load,
 		Policies: func() *policies.Set { return p.set }, Records: p.store, Clock: p.clock, StartSpread: -1,

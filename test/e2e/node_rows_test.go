@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	driftv1 "github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
@@ -259,12 +260,48 @@ func TestNodeRowsAreSetBack(t *testing.T) {
 		for _, batch := range batches(nodeRows(c, workers, nodeReplaced)) {
 			w.play(ctx, batch, w.left)
 		}
+		w.synced(ctx, c, workers[0])
 		onlyGone(ctx, t, c, "general", workers, 2)
 	}
 	drifted.check(t, nodePlayed)
 	if calls := cloud(); len(calls) != vsphereBefore {
 		t.Errorf("the daemon called %v: a Node is no cloud's", calls[vsphereBefore:])
 	}
+}
+
+// synced takes a label off that Cluster API keeps on a Machine's Node: it is back,
+// whoever was first, and nothing is left to be done about it.
+func (w *world) synced(ctx context.Context, c *management.Cluster, m *clusterv1.Machine) {
+	w.t.Helper()
+	const key, value = "node.cluster.x-k8s.io/tier", "gold"
+	has := func(ctx context.Context) error {
+		if got := c.Nodes(ctx)[m.Status.NodeRef.Name].Labels[key]; got != value {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	}
+	base := m.DeepCopy()
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	m.Labels[key] = value
+	if err := w.client.Patch(ctx, m, client.MergeFrom(base)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually(ctx, "so that Cluster API has put the Machine's label on its Node", has)
+	w.mode(ctx, "enforce")
+	c.LabelNode(ctx, m.Status.NodeRef.Name, key, "")
+	w.sweep(ctx)
+	w.eventually(ctx, "so that the label is back and no record is open", func(ctx context.Context) error {
+		errs := []error{has(ctx), w.counted(nil)}
+		for _, r := range w.records(ctx) {
+			if !r.Status.Phase.Ended() {
+				errs = append(errs, fmt.Errorf("%s is %s (%s): %s", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Message))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	w.mode(ctx, "observe")
 }
 
 // writeAttempts is how often one write may be tried.

@@ -49,7 +49,7 @@ func TestQuorumCountsWhatIsNotCompared(t *testing.T) {
 				m := controlPlaneMachine("m", s)
 				o := &inventory.Owner{Owner: providers.Owner{Cluster: c.Object, Infra: &infrav1.AWSMachine{}, Machine: m, ControlPlane: true}}
 				c.Owners = append(c.Owners, o)
-				facts[o] = ownerFacts(c, o)
+				facts[o] = ownerFacts(c, o, lagging(c))
 			}
 			for _, s := range tc.uncompared {
 				c.Uncompared = append(c.Uncompared, inventory.Uncompared{Machine: controlPlaneMachine("m", s)})
@@ -89,7 +89,7 @@ func TestSpareMember(t *testing.T) {
 					Cluster: c.Object, Infra: &infrav1.AWSMachine{}, Machine: controlPlaneMachine("m", s), ControlPlane: true,
 				}}
 				c.Owners = append(c.Owners, o)
-				facts[o] = ownerFacts(c, o)
+				facts[o] = ownerFacts(c, o, lagging(c))
 			}
 			for i, o := range c.Owners {
 				if got := spare(c, o, facts); got.True() != tc.spare[i] {

@@ -40,9 +40,9 @@ func input(inv *inventory.Inventory, now time.Time, set *policies.Set) policies.
 		InFlight: []policies.InFlight{},
 	}
 	for _, c := range inv.Clusters {
-		facts := map[*inventory.Owner]policies.OwnerFacts{}
+		facts, lags := map[*inventory.Owner]policies.OwnerFacts{}, lagging(c)
 		for _, o := range c.Owners {
-			facts[o] = ownerFacts(c, o)
+			facts[o] = ownerFacts(c, o, lags)
 		}
 		for _, o := range c.Owners {
 			f := facts[o]

@@ -1,13 +1,11 @@
 package sweep
 
 import (
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -18,8 +16,8 @@ import (
 )
 
 // ownerFacts gathers what the gates need to know about one owner, from its
-// cluster's objects alone.
-func ownerFacts(c *inventory.Cluster, o *inventory.Owner) policies.OwnerFacts {
+// cluster's objects alone; lags is what [lagging] says of the cluster.
+func ownerFacts(c *inventory.Cluster, o *inventory.Owner, lags map[string]int) policies.OwnerFacts {
 	f := policies.OwnerFacts{
 		Labels:            maps.Clone(o.Infra.GetLabels()),
 		Annotations:       maps.Clone(o.Infra.GetAnnotations()),
@@ -36,7 +34,7 @@ func ownerFacts(c *inventory.Cluster, o *inventory.Owner) policies.OwnerFacts {
 		return f
 	}
 	f.Labels, f.Annotations = policies.FactsOf(o.Infra, o.Machine)
-	f.Rollout = rollout(c, o.Pool)
+	f.Rollout = rollout(c, o.Pool, lags[o.Pool])
 	f.OldRevision = oldRevision(c, o)
 	f.SkipRemediation = policies.If(annotations.HasSkipRemediation(o.Machine), "annotation "+clusterv1.MachineSkipRemediationAnnotation)
 	f.Replaceable = replaceable(o.Machine)
@@ -111,84 +109,6 @@ func leaving(c *inventory.Cluster) string {
 	return ""
 }
 
-// rollout reads the status of the pool's controller. A pool whose controller
-// is not among the objects, or has not seen its newest spec, is not known.
-func rollout(c *inventory.Cluster, pool string) policies.Fact {
-	for _, md := range c.MachineDeployments {
-		if pool != "MachineDeployment/"+md.Name {
-			continue
-		}
-		switch {
-		case md.Status.ObservedGeneration < md.Generation:
-			return policies.Yes(pool + " has a spec that its controller has not seen yet")
-		case md.Status.Replicas == nil:
-			return policies.Fact{}
-		}
-		upToDate := value(md.Status.UpToDateReplicas)
-		return policies.If(upToDate < value(md.Status.Replicas),
-			fmt.Sprintf("%s is rolling out: %d of %d machines are up to date", pool, upToDate, value(md.Status.Replicas)))
-	}
-	if cp := c.ControlPlane; cp != nil && pool == cp.GetKind()+"/"+cp.GetName() {
-		return controlPlaneRollout(cp, pool)
-	}
-	for _, ms := range c.MachineSets {
-		if pool == "MachineSet/"+ms.Name {
-			return policies.No() // a MachineSet does not roll out
-		}
-	}
-	return policies.Fact{}
-}
-
-// controlPlaneRollout reads the fields of the control-plane contract, in its
-// v1beta2 and v1beta1 spelling.
-func controlPlaneRollout(cp *unstructured.Unstructured, pool string) policies.Fact {
-	observed, ok, _ := unstructured.NestedInt64(cp.Object, "status", "observedGeneration")
-	if ok && observed < cp.GetGeneration() {
-		return policies.Yes(pool + " has a spec that its controller has not seen yet")
-	}
-	replicas, known, _ := unstructured.NestedInt64(cp.Object, "status", "replicas")
-	if !known {
-		return policies.Fact{}
-	}
-	upToDate, known, _ := unstructured.NestedInt64(cp.Object, "status", "upToDateReplicas")
-	if !known {
-		if upToDate, known, _ = unstructured.NestedInt64(cp.Object, "status", "updatedReplicas"); !known {
-			return policies.Fact{}
-		}
-	}
-	return policies.If(upToDate < replicas, fmt.Sprintf("%s is rolling out: %d of %d machines are up to date", pool, upToDate, replicas))
-}
-
-// oldRevision reads the UpToDate condition; where an older Cluster API does
-// not set it, the template that the infrastructure was cloned from is compared
-// with the one that its MachineDeployment names now.
-func oldRevision(c *inventory.Cluster, o *inventory.Owner) policies.Fact {
-	if cond := meta.FindStatusCondition(o.Machine.Status.Conditions, clusterv1.MachineUpToDateCondition); cond != nil && cond.Status != metav1.ConditionUnknown {
-		return policies.If(cond.Status == metav1.ConditionFalse, "Machine condition UpToDate is False: "+cond.Reason)
-	}
-	from := o.Infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
-	if from == "" {
-		return policies.Fact{}
-	}
-	for _, md := range c.MachineDeployments {
-		if o.Pool == "MachineDeployment/"+md.Name {
-			now := md.Spec.Template.Spec.InfrastructureRef.Name
-			return policies.If(now != from, fmt.Sprintf("made from template %s, and %s names %s now", from, o.Pool, now))
-		}
-	}
-	if cp := c.ControlPlane; cp != nil && o.ControlPlane {
-		for _, path := range [][]string{
-			{"spec", "machineTemplate", "spec", "infrastructureRef", "name"}, // v1beta2
-			{"spec", "machineTemplate", "infrastructureRef", "name"},         // v1beta1
-		} {
-			if now, ok, _ := unstructured.NestedString(cp.Object, path...); ok {
-				return policies.If(now != from, fmt.Sprintf("made from template %s, and %s %s names %s now", from, cp.GetKind(), cp.GetName(), now))
-			}
-		}
-	}
-	return policies.Fact{}
-}
-
 // replaceable tells whether something makes a new Machine when this one goes.
 func replaceable(m *clusterv1.Machine) policies.Fact {
 	ref := metav1.GetControllerOf(m)
@@ -253,11 +173,4 @@ func deprecatedCondition(m *clusterv1.Machine, kind clusterv1.ConditionType) cor
 		}
 	}
 	return ""
-}
-
-func value(n *int32) int {
-	if n == nil {
-		return 0
-	}
-	return int(*n)
 }

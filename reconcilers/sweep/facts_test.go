@@ -64,6 +64,16 @@ func (s *scene) says(kind string, status metav1.ConditionStatus) {
 	s.machine.Status.Conditions = append(s.machine.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because"})
 }
 
+// kubelet has the Machine's Node report a version, and Cluster API say of that
+// what it does of one that is not to the letter the declared one.
+func (s *scene) kubelet(version string) {
+	s.machine.Spec.Version, s.md.Spec.Template.Spec.Version = "v1.33.1", "v1.33.1"
+	s.machine.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: version}
+	s.says(clusterv1.MachineUpToDateCondition, metav1.ConditionFalse)
+	s.machine.Status.Conditions[len(s.machine.Status.Conditions)-1].Reason = clusterv1.MachineUpToDateUpdatingReason
+	s.md.Status.UpToDateReplicas = ptr.To[int32](0)
+}
+
 // saidOnce sets a condition in the words of contract v1beta1 and no other.
 func (s *scene) saidOnce(kind clusterv1.ConditionType, status corev1.ConditionStatus) {
 	s.machine.Status.Conditions = nil
@@ -81,7 +91,7 @@ func (s *scene) controlPlane(version string, generation int64, status map[string
 	if version == "v1beta2" {
 		template = map[string]any{"spec": template}
 	}
-	cp.Object["spec"] = map[string]any{"machineTemplate": template}
+	cp.Object["spec"] = map[string]any{"machineTemplate": template, "version": s.machine.Spec.Version}
 	s.cluster.ControlPlane = cp
 	s.owner.Pool, s.owner.ControlPlane = "KubeadmControlPlane/cp", true
 }
@@ -135,6 +145,43 @@ func TestC54C55C63FactsOfMachines(t *testing.T) {
 			s.md.Spec.Template.Spec.InfrastructureRef.Name = "t"
 			s.says(clusterv1.MachineUpToDateCondition, metav1.ConditionTrue)
 		}, nil},
+		// CAPI says UpToDate=False of a kubelet that spells its version otherwise,
+		// for as long as it does, and rolls nothing out for it.
+		"C55 a vendor's kubelet":               {func(s *scene) { s.kubelet("v1.33.1-eks-1") }, nil},
+		"C55 another kubelet":                  {func(s *scene) { s.kubelet("v1.20.0") }, nil},
+		"C55 another kubelet, and no template": {func(s *scene) { s.kubelet("v1.20.0"); s.awsm.Annotations = nil }, []string{"OldRevision?"}},
+		"C55 updated in place": {func(s *scene) {
+			s.kubelet("v1.20.0")
+			s.says(clusterv1.MachineUpdatingCondition, metav1.ConditionTrue)
+		}, []string{"OldRevision", "Rollout"}},
+		"C55 about to be updated in place": {func(s *scene) {
+			s.kubelet("v1.20.0")
+			s.machine.Annotations[clusterv1.UpdateInProgressAnnotation] = ""
+		}, []string{"OldRevision", "Rollout"}},
+		"C55 another kubelet while the pool rolls out": {func(s *scene) {
+			s.kubelet("v1.20.0")
+			s.md.Status.Replicas = ptr.To[int32](2)
+		}, []string{"Rollout"}},
+		"C55 another kubelet, and a newer version wanted": {func(s *scene) {
+			s.kubelet("v1.33.1-eks-1")
+			s.md.Spec.Template.Spec.Version = "v1.34.0"
+		}, []string{"OldRevision"}},
+		"C55 another kubelet, and another template wanted": {func(s *scene) {
+			s.kubelet("v1.33.1-eks-1")
+			s.md.Spec.Template.Spec.InfrastructureRef.Name = "template-2"
+		}, []string{"OldRevision"}},
+		"C55 out of date for the same version": {func(s *scene) {
+			s.kubelet("v1.33.1")
+		}, []string{"OldRevision", "Rollout"}},
+		"C55 another kubelet of the control plane": {func(s *scene) {
+			s.kubelet("v1.20.0")
+			s.controlPlane("v1beta2", 1, map[string]any{"observedGeneration": int64(1), "replicas": int64(3), "upToDateReplicas": int64(2)})
+		}, nil},
+		"C55 the same, and a newer version wanted": {func(s *scene) {
+			s.kubelet("v1.20.0")
+			s.controlPlane("v1beta2", 1, map[string]any{"observedGeneration": int64(1), "replicas": int64(3), "upToDateReplicas": int64(2)})
+			s.cluster.ControlPlane.Object["spec"].(map[string]any)["version"] = "v1.34.0"
+		}, []string{"OldRevision"}},
 		"C55 template not recorded": {func(s *scene) { delete(s.awsm.Annotations, clusterv1.TemplateClonedFromNameAnnotation) }, []string{"OldRevision?"}},
 		"C55 control plane at rest": {func(s *scene) {
 			s.controlPlane("v1beta2", 1, map[string]any{"observedGeneration": int64(1), "replicas": int64(3), "upToDateReplicas": int64(3)})
@@ -158,7 +205,7 @@ func TestC54C55C63FactsOfMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
 			tt.set(s)
-			f := ownerFacts(s.cluster, s.owner)
+			f := ownerFacts(s.cluster, s.owner, lagging(s.cluster))
 			if diff := cmp.Diff(tt.want, blocking(&f)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -170,10 +217,10 @@ func TestC54C55C63FactsOfMachines(t *testing.T) {
 func TestC62FactsOfClusters(t *testing.T) {
 	s := newScene()
 	s.infra.Annotations[clusterv1.ManagedByAnnotation] = ""
-	if f := ownerFacts(s.cluster, s.network); !cmp.Equal(blocking(&f), []string{"ExternallyManaged"}) {
+	if f := ownerFacts(s.cluster, s.network, lagging(s.cluster)); !cmp.Equal(blocking(&f), []string{"ExternallyManaged"}) {
 		t.Errorf("the cluster is held back by %v", blocking(&f))
 	}
-	if f := ownerFacts(s.cluster, s.owner); len(blocking(&f)) != 0 {
+	if f := ownerFacts(s.cluster, s.owner, lagging(s.cluster)); len(blocking(&f)) != 0 {
 		t.Errorf("its machine is held back by %v", blocking(&f))
 	}
 }
@@ -236,7 +283,7 @@ func TestC52UnreachableNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene()
 			tt.set(s)
-			facts := map[*inventory.Owner]policies.OwnerFacts{s.owner: ownerFacts(s.cluster, s.owner)}
+			facts := map[*inventory.Owner]policies.OwnerFacts{s.owner: ownerFacts(s.cluster, s.owner, lagging(s.cluster))}
 			want := map[string]policies.ZoneFacts{"a": {Machines: 1, Unhealthy: tt.unhealthy}}
 			if diff := cmp.Diff(want, clusterFacts(s.cluster, facts).Zones, cmpopts.EquateComparable(policies.Fact{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

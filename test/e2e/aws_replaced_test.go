@@ -87,16 +87,7 @@ func TestAWSMachinesAreReplaced(t *testing.T) {
 		w.approve(ctx, old)
 		c.WaitReplaced(ctx, old)
 		w.eventually(ctx, "so that the replacement has succeeded", func(ctx context.Context) error {
-			var says []string
-			for _, r := range w.records(ctx) { // there are those that became needless, too
-				if r.Spec.Machine != nil && r.Spec.Machine.UID == old.UID {
-					if r.Status.Phase == driftv1.PhaseSucceeded && r.Spec.Action == "replace" {
-						return nil
-					}
-					says = append(says, fmt.Sprintf("%s is %s (%s): %s", r.Name, r.Status.Phase, r.Status.Reason, r.Status.Message))
-				}
-			}
-			return errors.New(strings.Join(says, "; "))
+			return replacedBy(w.records(ctx), old)
 		})
 		onlyGone(ctx, t, c, "general", before, len(before), old)
 	}

@@ -16,6 +16,8 @@ const (
 	inLosses         = "TestAWSLossesAreTold"
 	inMoto           = "TestMotoRowsAreSetBack"
 	inVSphereSetBack = "TestVSphereRowsAreSetBack"
+	inNodesSetBack   = "TestNodeRowsAreSetBack"
+	inNodesReplaced  = "TestMachinesAreReplacedForTheirNodes"
 )
 
 var rowTests = map[string]struct {
@@ -24,6 +26,7 @@ var rowTests = map[string]struct {
 }{
 	inSetBack: {TestAWSRowsAreSetBack, true}, inReplaced: {TestAWSMachinesAreReplaced, false}, inLosses: {TestAWSLossesAreTold, false},
 	inMoto: {TestMotoRowsAreSetBack, true}, inVSphereSetBack: {TestVSphereRowsAreSetBack, true},
+	inNodesSetBack: {TestNodeRowsAreSetBack, true}, inNodesReplaced: {TestMachinesAreReplacedForTheirNodes, false},
 }
 
 const (
@@ -92,6 +95,12 @@ var vspherePlayed = map[string]string{
 	"VirtualMachine/datacenter": "immutable: a machine of another datacenter is another machine, and with another datacenter declared its folder, pool and network are wanted there",
 }
 
+// nodePlayed says the same of the Nodes of machines on any cloud.
+var nodePlayed = map[string]string{
+	"Node/metadata/labels/KEY": inNodesSetBack, "Node/spec/taints": inNodesSetBack,
+	"Node/state": inNodesReplaced, "Node/spec/providerID": inNodesReplaced, "Node/status/nodeInfo/kubeletVersion": inNodesReplaced,
+}
+
 func init() {
 	for _, path := range []string{
 		"/powerState", "/numCPUs", "/coresPerSocket", "/memoryMiB", "/hardwareVersion", "/nestedHV", "/ftEncryptionMode", "/migrateEncryption",
@@ -111,6 +120,7 @@ func TestEveryCatalogRowIsPlayed(t *testing.T) {
 		played  map[string]string
 	}{
 		"aws": {aws.Registration().Catalog, awsPlayed}, "vsphere": {vsphere.Registration().Catalog, vspherePlayed},
+		"Nodes on aws": {nodeCatalog(aws.Registration()), nodePlayed}, "Nodes on vsphere": {nodeCatalog(vsphere.Registration()), nodePlayed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := map[string]bool{}

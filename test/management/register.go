@@ -60,3 +60,39 @@ func (c *Cluster) DeleteNode(ctx context.Context, name string) {
 		c.g.t.Fatal(err)
 	}
 }
+
+// EditNode changes a Node in whatever way. Whoever asks sees to it that a real
+// API server, kubelet or another controller might have done the same: upstream's
+// in-memory one holds nothing against a change.
+func (c *Cluster) EditNode(ctx context.Context, name string, change func(*corev1.Node)) error {
+	f := c.fleet()
+	if f == nil {
+		return fmt.Errorf("edit node %s: cluster %s has no API server", name, c.Name)
+	}
+	n, found := &corev1.Node{}, false
+	n.Name = name
+	if err := f.workload.edit(ctx, n, func() { found = true; change(n) }); err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("edit node %s: cluster %s has none of that name", name, c.Name)
+	}
+	return nil
+}
+
+// ReplaceNode takes a Node away and registers another one of its name, as a
+// kubelet does whose host took over a name; like nil leaves it at taking it away.
+func (c *Cluster) ReplaceNode(ctx context.Context, name string, like *corev1.Node) error {
+	f := c.fleet()
+	if f == nil {
+		return fmt.Errorf("replace node %s: cluster %s has no API server", name, c.Name)
+	}
+	n := &corev1.Node{}
+	n.Name = name
+	if err := f.workload.remove(ctx, n); err != nil || like == nil {
+		return err
+	}
+	n.Labels, n.Annotations = like.Labels, like.Annotations
+	n.Spec, n.Status = *like.Spec.DeepCopy(), *like.Status.DeepCopy()
+	return f.workload.ensure(ctx, n)
+}

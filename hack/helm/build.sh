@@ -16,8 +16,15 @@ if [ ! -x "$dir/helm" ]; then
   cd "v$major"
   module=helm.sh/helm/v$major
   version=$(GOWORK=off go list -m -f '{{.Version}}' "$module")
+  flags="-s -w -X $module/internal/version.version=$version"
+  # Without these Helm 3 takes a cluster that it does not ask for 1.20; Helm 4
+  # looks the version up itself.
+  minor=$(GOWORK=off go list -m -f '{{.Version}}' k8s.io/client-go); minor=${minor#v0.}; minor=${minor%%.*}
+  for p in pkg/lint/rules pkg/chartutil; do
+    flags+=" -X $module/$p.k8sVersionMajor=1 -X $module/$p.k8sVersionMinor=$minor"
+  done
   CGO_ENABLED=0 GOWORK=off go build -buildvcs=false -trimpath \
-    -ldflags "-s -w -X $module/internal/version.version=$version" \
+    -ldflags "$flags" \
     -o "$dir/helm.tmp$$" "$module/cmd/helm" >&2
   mv "$dir/helm.tmp$$" "$dir/helm"
 fi

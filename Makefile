@@ -57,6 +57,7 @@ gates: ## Decide on a million random inputs, and check every gate (takes most of
 .PHONY: golden
 golden: ## Rewrite golden files from what the code does now
 	$(GO) test ./report ./policies ./detector ./cmd/holdfast -update
+	HOLDFAST_HELM=$$(hack/helm/build.sh 3) HOLDFAST_HELM4=$$(hack/helm/build.sh 4) $(GO) test ./test/chart -run 'TestGenerated|TestGolden' -update
 
 .PHONY: generate
 generate: ## Generate deep copies and CRDs from api/

@@ -62,7 +62,7 @@ func helms(t *testing.T) map[string]*helm {
 func (h *helm) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), h.path, args...)
+	cmd := exec.Command(h.path, args...) // not ended with the test: it cleans up, too
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "KUBECONFIG="+h.kubeconfig)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -162,3 +162,22 @@ func single(rules []rbacv1.PolicyRule) map[string]bool {
 	}
 	return out
 }
+
+// TestSeveralReleases: releases in namespaces of their own have no object in
+// common, but for the CRDs, which one of them has.
+func TestSeveralReleases(t *testing.T) {
+	seen := map[string]string{}
+	for _, ns := range []string{"holdfast-a", "holdfast-b"} {
+		rendered, err := helms(t)["3"].try(t, "template", release, folder, "-n", ns, "--set", "crds.enabled=false,mode=enforce,watchNamespace=prod,rbac.secretNamespaces={capa-system}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range objects(t, rendered) {
+			key := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+			if other, taken := seen[key]; taken {
+				t.Errorf("%s is that of the release in %s and of that in %s", key, other, ns)
+			}
+			seen[key] = ns
+		}
+	}
+}

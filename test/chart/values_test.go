@@ -90,12 +90,11 @@ func (v *value) jsonSchema(config map[string]any) map[string]any {
 		properties(s, v.children, config)
 	}
 	for key, more := range v.schema {
-		switch {
-		case key == "$config":
+		if key == "$config" {
 			s["properties"], s["additionalProperties"] = config, false
-		default:
-			s[key] = more
+			continue
 		}
+		s[key] = more
 	}
 	return s
 }

@@ -29,6 +29,7 @@ import (
 type cluster struct {
 	plane  *controlplane.Plane
 	client client.Client
+	ledger *ledger
 }
 
 // TestOnAPIServer runs what needs one on one.

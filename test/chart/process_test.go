@@ -19,7 +19,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -112,12 +111,11 @@ func (c *cluster) start(t *testing.T, w *world) *process {
 	return p
 }
 
-// account is the kubeconfig of the chart's ServiceAccount.
+// account is the kubeconfig of the chart's ServiceAccount, through the ledger.
 func (c *cluster) account(t *testing.T, name string) string {
 	t.Helper()
-	cfg := rest.AnonymousClientConfig(c.plane.Config)
 	k := clientcmdapi.NewConfig()
-	k.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	k.Clusters["test"] = &clientcmdapi.Cluster{Server: c.ledger.url, CertificateAuthorityData: c.ledger.ca}
 	k.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: c.kubectl(t, "create", "token", "-n", namespace, name)}
 	k.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	k.CurrentContext = "test"

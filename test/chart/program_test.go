@@ -52,9 +52,13 @@ func testProgram(t *testing.T, c *cluster) {
 	for _, name := range []string{"prometheus-k8s", "nobody"} {
 		c.kubectl(t, "create", "serviceaccount", "-n", "monitoring", name)
 	}
+	c.ledger = newLedger(t, c.plane.Config)
 	t.Run("policies by upgrade", func(t *testing.T) { testUpgradedPolicies(t, c, w) })
 	t.Run("observing", func(t *testing.T) { testObserving(t, c, w) })
 	t.Run("one namespace", func(t *testing.T) { testOneNamespace(t, c, w) })
+	if !t.Failed() {
+		t.Run("rights", func(t *testing.T) { testRightsUsed(t, c) })
+	}
 }
 
 // install installs the chart until the test ends, and gives what upgrades it.

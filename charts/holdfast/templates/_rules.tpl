@@ -4,9 +4,15 @@
 {{- define "holdfast.observeRules" -}}
 # What is compared, and what it is compared with.
 - apiGroups: [cluster.x-k8s.io]
-  resources: [clusters, machines, machinesets, machinedeployments, machinehealthchecks, machinepools]
+  resources: [clusters, machines]
   verbs: [get, list, watch]
-- apiGroups: [bootstrap.cluster.x-k8s.io, controlplane.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machinesets, machinedeployments, machinehealthchecks, machinepools]
+  verbs: [list]
+- apiGroups: [bootstrap.cluster.x-k8s.io, controlplane.cluster.x-k8s.io]
+  resources: ["*"]
+  verbs: [list]
+- apiGroups: [infrastructure.cluster.x-k8s.io]
   resources: ["*"]
   verbs: [get, list, watch]
 # Identities' credentials, the kubeconfigs of workload clusters, and the URLs of
@@ -78,8 +84,14 @@
   resources: [machines/status]
   verbs: [patch]
 - apiGroups: [cluster.x-k8s.io]
+  resources: [machinesets]
+  verbs: [get]
+- apiGroups: [cluster.x-k8s.io]
   resources: [machinedeployments]
-  verbs: [patch]
+  verbs: [get, patch]
+- apiGroups: [controlplane.cluster.x-k8s.io]
+  resources: ["*"]
+  verbs: [get]
 # Draining a node before a patch that stops its machine.
 - apiGroups: [cluster.x-k8s.io]
   resources: [machinedrainrules]

@@ -62,6 +62,7 @@ golden: ## Rewrite golden files from what the code does now
 .PHONY: generate
 generate: ## Generate deep copies and CRDs from api/
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
+	cp api/crds/*.yaml charts/holdfast/files/crds/
 
 .PHONY: lint
 lint: ## Lint, with the import arrows

@@ -57,10 +57,12 @@ gates: ## Decide on a million random inputs, and check every gate (takes most of
 .PHONY: golden
 golden: ## Rewrite golden files from what the code does now
 	$(GO) test ./report ./policies ./detector ./cmd/holdfast -update
+	HOLDFAST_HELM=$$(hack/helm/build.sh 3) HOLDFAST_HELM4=$$(hack/helm/build.sh 4) $(GO) test ./test/chart -run 'TestGenerated|TestGolden' -update
 
 .PHONY: generate
 generate: ## Generate deep copies and CRDs from api/
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
+	cp api/crds/*.yaml charts/holdfast/files/crds/
 
 .PHONY: lint
 lint: ## Lint, with the import arrows

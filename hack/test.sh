@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test, having first installed or built what they need: moto as the
-# EC2 that we did not write, a real kube-apiserver and etcd, and a Chromium.
+# EC2 that we did not write, a real kube-apiserver and etcd, Helm, and a Chromium.
 # Arguments go to go test: hack/test.sh -run TestC27 ./providers/aws
 #
 # Everything is kept in ${HOLDFAST_CACHE:-~/.cache/holdfast}: the first run on
@@ -13,9 +13,12 @@ step "moto"
 HOLDFAST_MOTO=$(hack/moto/install.sh)
 step "kube-apiserver, etcd and kubectl"
 KUBEBUILDER_ASSETS=$(hack/kubebox/build.sh)
+step "helm"
+HOLDFAST_HELM=$(hack/helm/build.sh 3)
+HOLDFAST_HELM4=$(hack/helm/build.sh 4)
 step "chromium"
 HOLDFAST_CHROMIUM=$(hack/chromium.sh)
-export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_CHROMIUM
+export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_HELM HOLDFAST_HELM4 HOLDFAST_CHROMIUM
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
 
 step "go test"

@@ -20,6 +20,8 @@ type Remediations struct {
 	reader client.Reader
 	sink   *Sink
 
+	repairs *prometheus.HistogramVec
+
 	mu       sync.Mutex
 	attempts map[detector.ClusterRef]map[attemptKey]float64
 }
@@ -31,7 +33,7 @@ var _ prometheus.Collector = (*Remediations)(nil)
 // NewRemediations makes the collector and has it told of changes by the cache.
 // The sink knows which clusters there are.
 func NewRemediations(ctx context.Context, c cache.Cache, sink *Sink) (*Remediations, error) {
-	r := &Remediations{reader: c, sink: sink, attempts: map[detector.ClusterRef]map[attemptKey]float64{}}
+	r := &Remediations{reader: c, sink: sink, repairs: newRepairs(), attempts: map[detector.ClusterRef]map[attemptKey]float64{}}
 	informer, err := c.GetInformer(ctx, &v1alpha1.Remediation{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch Remediations: %w", err)
@@ -46,8 +48,28 @@ func NewRemediations(ctx context.Context, c cache.Cache, sink *Sink) (*Remediati
 	return r, err
 }
 
+// newRepairs makes the histogram of times to repair, from seconds to a week.
+func newRepairs() *prometheus.HistogramVec {
+	s := repairDuration
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: s.Name, Help: s.Help,
+		Buckets: []float64{10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}}, s.Labels)
+}
+
+// repaired observes how long drift was there that has just been seen repaired.
+func (r *Remediations) repaired(before, now *v1alpha1.Remediation) {
+	if now.Status.Phase != v1alpha1.PhaseSucceeded || before.Status.Phase == v1alpha1.PhaseSucceeded || now.Status.EndedAt == nil {
+		return
+	}
+	since := now.CreationTimestamp.Time
+	if first := now.Spec.FirstSeen; first != nil {
+		since = first.Time
+	}
+	r.repairs.WithLabelValues(word(now.Spec.Scope.Provider), word(string(now.Spec.Action))).Observe(max(now.Status.EndedAt.Sub(since).Seconds(), 0))
+}
+
 // changed counts the attempts that have ended since.
 func (r *Remediations) changed(before, now *v1alpha1.Remediation) {
+	r.repaired(before, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ended := map[int32]string{}
@@ -75,10 +97,12 @@ func (r *Remediations) Describe(to chan<- *prometheus.Desc) {
 	for _, s := range []*Series{remediations, remediationsInFlight, remediationsBlocked, remediationsContested, attempts} {
 		to <- s.desc
 	}
+	r.repairs.Describe(to)
 }
 
 // Collect implements [prometheus.Collector].
 func (r *Remediations) Collect(to chan<- prometheus.Metric) {
+	r.repairs.Collect(to)
 	list := &v1alpha1.RemediationList{}
 	// The objects are only read, and a scrape should cost little.
 	if err := r.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -20,6 +21,7 @@ type clusterState struct {
 	unusable   unusable
 	errors     map[string]float64 // by provider
 	staleAfter time.Duration
+	budgets    map[policies.Action]int
 }
 
 type scopeState struct {
@@ -50,6 +52,22 @@ func newClusterState() *clusterState {
 
 func newOwnerState() *ownerState {
 	return &ownerState{resources: map[resourceKey]int{}, findings: map[findingKey]int{}, blocked: map[blockedKey]int{}, held: map[blockedKey]time.Time{}, oldest: map[policies.Severity]time.Time{}}
+}
+
+// allow takes over what the policies allow at once.
+func (c *clusterState) allow(e *policies.Effective, cluster *inventory.Cluster) {
+	machines := 0
+	for _, o := range cluster.Owners {
+		if o.Machine != nil {
+			machines++
+		}
+	}
+	c.budgets = map[policies.Action]int{}
+	for _, action := range []policies.Action{policies.Patch, policies.Replace} {
+		if n, bounded := e.ClusterBudget(action, machines); bounded {
+			c.budgets[action] = n
+		}
+	}
 }
 
 // inSync counts resources in sync.
@@ -127,6 +145,9 @@ func (c *clusterState) collect(ref detector.ClusterRef, send sender) {
 	}
 	if c.staleAfter > 0 {
 		at.gauge(sweepStale, c.staleAfter.Seconds())
+	}
+	for action, n := range c.budgets {
+		at.gauge(budgetLimit, float64(n), string(action))
 	}
 	for provider, n := range c.errors {
 		at.counter(sweepErrors, n, provider)

@@ -236,6 +236,7 @@ func TestValues(t *testing.T) {
 		`holdfast_cloud_unusable{` + c + `,provider="aws",reason="CredentialsUnavailable"}`:        1,
 		`holdfast_repair_duration_seconds{action="replace",provider="aws"}`:                        1,
 		`holdfast_reads_waiting{provider="aws"}`:                                                   7,
+		`holdfast_budget_limit{action="patch",` + c + `}`:                                          10, // of the built-in policies
 		`holdfast_leader{}`:                                                                        1,
 		`holdfast_breaker_open{` + c + `}`:                                                         1,
 		`holdfast_coverage_ratio{` + c + `,provider="aws"}`:                                        0.9,
@@ -331,6 +332,14 @@ func TestC68SeriesGo(t *testing.T) {
 	consume(t, s, o)
 	if n := of("a", ""); n != 0 {
 		t.Errorf("%d series of a cluster that is switched off", n)
+	}
+	s.SweepFailed(scope, []detector.ClusterRef{{Namespace: "ns", Name: "a"}}, errors.New("x"))
+	if n := of("a", ""); n != 0 {
+		t.Errorf("%d series of a cluster that is switched off and whose scope cannot be read", n)
+	}
+	consume(t, s, newScene().cluster("a", "m2"))
+	if of("a", "") == 0 {
+		t.Error("a cluster that is switched on again has no series")
 	}
 }
 

@@ -32,6 +32,7 @@ type Sink struct {
 
 	mu       sync.Mutex
 	clusters map[detector.ClusterRef]*clusterState
+	off      map[detector.ClusterRef]bool // those that are switched off
 }
 
 var (
@@ -52,7 +53,7 @@ func NewSink() *Sink {
 		sweepDuration: vec(sweepDuration, []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
 		eventLag:      vec(eventLag, []float64{.1, .25, .5, 1, 2, 3, 5, 10, 30, 60, 300}),
 		reads:         count(reads), sinkErrors: count(sinkErrors),
-		clusters: map[detector.ClusterRef]*clusterState{},
+		clusters: map[detector.ClusterRef]*clusterState{}, off: map[detector.ClusterRef]bool{},
 	}
 }
 
@@ -65,6 +66,7 @@ func (s *Sink) Consume(_ context.Context, o *sweep.Outcome) error {
 	}
 	for _, ref := range o.Gone { // C68
 		delete(s.clusters, ref)
+		delete(s.off, ref)
 	}
 	s.count(o)
 	decisions := map[detector.ClusterRef][]*policies.Decision{}
@@ -77,14 +79,17 @@ func (s *Sink) Consume(_ context.Context, o *sweep.Outcome) error {
 		effective := o.Policies.For(ref, c.Object.Labels)
 		if effective.Mode.Lowered(c.Object.Annotations) == policies.ModeOff {
 			delete(s.clusters, ref)
+			s.off[ref] = true
 			continue
 		}
+		delete(s.off, ref)
 		state := s.clusters[ref]
 		if state == nil {
 			state = newClusterState()
 			s.clusters[ref] = state
 		}
 		state.staleAfter = effective.Schedule.StaleAfter.Duration
+		state.allow(effective, c)
 		state.take(o, ref, decisions[ref])
 		state.prune(c)
 	}
@@ -225,6 +230,9 @@ func (s *Sink) SweepFailed(scope providers.Scope, clusters []detector.ClusterRef
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ref := range clusters {
+		if s.off[ref] {
+			continue // by an annotation, which a failed sweep has not seen
+		}
 		if s.clusters[ref] == nil {
 			s.clusters[ref] = newClusterState()
 		}
@@ -244,7 +252,7 @@ func (s *Sink) Describe(to chan<- *prometheus.Desc) {
 		c.Describe(to)
 	}
 	for _, d := range []*Series{resources, findings, findingsIgnored, findingsBlocked, oldestFinding, ignoreExpiry,
-		coverage, breaker, sweepSuccess, sweepStale, sweepErrors, oldestBlocked, cloudUnusable, readsWaiting, leader} {
+		coverage, breaker, sweepSuccess, sweepStale, sweepErrors, oldestBlocked, budgetLimit, cloudUnusable, readsWaiting, leader} {
 		to <- d.desc
 	}
 }

@@ -98,6 +98,8 @@ var (
 		"Remediation objects, by phase.", labelAction, labelStatus)
 	remediationsInFlight = perCluster(gauge, "remediations_in_flight",
 		"Remediations that have begun and not ended.", labelPool, labelAction)
+	budgetLimit = perCluster(gauge, "budget_limit",
+		"Owners of the cluster that may be in flight at once, by the least of the budgets that count in the cluster as a whole.", labelAction)
 	remediationsBlocked = perCluster(gauge, "remediations_blocked",
 		"Remediations that gates hold back, by gate; one that several gates hold back counts in each.", labelAction, labelReason)
 	remediationsContested = perCluster(gauge, "remediations_contested",

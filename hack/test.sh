@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test, having first installed or built what they need: moto as the
-# EC2 that we did not write, a real kube-apiserver and etcd, and a Chromium.
+# EC2 that we did not write, a real kube-apiserver and etcd, a Chromium and a
+# Prometheus.
 # Arguments go to go test: hack/test.sh -run TestC27 ./providers/aws
 #
 # Everything is kept in ${HOLDFAST_CACHE:-~/.cache/holdfast}: the first run on
@@ -15,7 +16,9 @@ step "kube-apiserver, etcd and kubectl"
 KUBEBUILDER_ASSETS=$(hack/kubebox/build.sh)
 step "chromium"
 HOLDFAST_CHROMIUM=$(hack/chromium.sh)
-export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_CHROMIUM
+step "prometheus"
+HOLDFAST_PROMETHEUS=$(hack/prometheus/install.sh)
+export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_CHROMIUM HOLDFAST_PROMETHEUS
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
 
 step "go test"

@@ -302,6 +302,29 @@ func TestOffHoldsNobodyBack(t *testing.T) {
 	})
 }
 
+// TestJoinedMeanwhileStays: a cluster that is found to live in a scope while that is
+// being swept without it stays there. Nothing else would ever read it.
+func TestJoinedMeanwhileStays(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.cluster("prod", "c2", 1)
+		l.start()
+		pass(time.Second)
+		l.expect("00:00:00 Start prod/c1:2,prod/c2:2")
+		c1, c2 := detector.ClusterRef{Namespace: "prod", Name: "c1"}, detector.ClusterRef{Namespace: "prod", Name: "c2"}
+		for _, s := range l.d.sites {
+			l.d.settle(s, []detector.ClusterRef{c1}, []*unit{{cluster: l.inv.Clusters[0], scope: s.key.scope}})
+			if s.members[c1] == nil || s.members[c2] == nil {
+				t.Errorf("%s has lost a cluster: %v", s.key, s.members)
+			}
+			l.d.settle(s, []detector.ClusterRef{c2}, nil)
+			if s.members[c1] == nil || s.members[c2] != nil {
+				t.Errorf("%s has kept what lives elsewhere, or lost another: %v", s.key, s.members)
+			}
+		}
+	})
+}
+
 // TestFailureOfWhatIsOff: nobody is told of failures of a cluster that policies
 // switch off.
 func TestFailureOfWhatIsOff(t *testing.T) {

@@ -153,7 +153,11 @@ func everything(t *testing.T) []prometheus.Collector {
 	blocked := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r2"},
 		Spec:   v1alpha1.RemediationSpec{ClusterName: "a", Action: "patch"},
 		Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseLatched, Blocked: []v1alpha1.GateBlock{{By: "Attempts"}}, ContestedBy: "someone"}}
-	r := &Remediations{sink: s, repairs: newRepairs(), attempts: map[detector.ClusterRef]map[attemptKey]float64{}, reader: newReader(scheme, running, blocked)}
+	refused := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r3"},
+		Spec: v1alpha1.RemediationSpec{ClusterName: "a", Action: "patch"},
+		Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseRunning, Attempts: []v1alpha1.Attempt{
+			{Number: 1, Outcome: v1alpha1.OutcomeFailed}, {Number: 2}}}}
+	r := &Remediations{sink: s, repairs: newRepairs(), attempts: map[detector.ClusterRef]map[attemptKey]float64{}, reader: newReader(scheme, running, blocked, refused)}
 	after := running.DeepCopy()
 	after.Status.Attempts = []v1alpha1.Attempt{{Number: 1, Outcome: v1alpha1.OutcomeSucceeded}}
 	after.Status.Phase, after.Status.EndedAt = v1alpha1.PhaseSucceeded, &metav1.Time{Time: now}
@@ -237,6 +241,7 @@ func TestValues(t *testing.T) {
 		`holdfast_repair_duration_seconds{action="replace",provider="aws"}`:                        1,
 		`holdfast_reads_waiting{provider="aws"}`:                                                   7,
 		`holdfast_budget_limit{action="patch",` + c + `}`:                                          10, // of the built-in policies
+		`holdfast_remediations_failing{action="patch",` + c + `}`:                                  1,
 		`holdfast_leader{}`:                                                                        1,
 		`holdfast_breaker_open{` + c + `}`:                                                         1,
 		`holdfast_coverage_ratio{` + c + `,provider="aws"}`:                                        0.9,

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -94,7 +95,7 @@ func clusterOf(r *v1alpha1.Remediation) detector.ClusterRef {
 
 // Describe implements [prometheus.Collector].
 func (r *Remediations) Describe(to chan<- *prometheus.Desc) {
-	for _, s := range []*Series{remediations, remediationsInFlight, remediationsBlocked, remediationsContested, attempts} {
+	for _, s := range []*Series{remediations, remediationsInFlight, remediationsBlocked, remediationsFailing, remediationsContested, attempts} {
 		to <- s.desc
 	}
 	r.repairs.Describe(to)
@@ -113,7 +114,7 @@ func (r *Remediations) Collect(to chan<- prometheus.Metric) {
 	for i := range list.Items {
 		rem := &list.Items[i]
 		if sums[clusterOf(rem)] == nil {
-			sums[clusterOf(rem)] = &remediationSums{phases: map[remediationKey]float64{}, flying: map[remediationKey]float64{}, blocked: map[remediationKey]float64{}}
+			sums[clusterOf(rem)] = &remediationSums{phases: map[remediationKey]float64{}, flying: map[remediationKey]float64{}, blocked: map[remediationKey]float64{}, failing: map[string]float64{}}
 		}
 		sums[clusterOf(rem)].add(rem)
 	}
@@ -138,6 +139,7 @@ type remediationKey struct{ action, of string }
 
 type remediationSums struct {
 	phases, flying, blocked map[remediationKey]float64
+	failing                 map[string]float64 // by action
 	contested               float64
 }
 
@@ -150,6 +152,9 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	if phase.InFlight() {
 		s.flying[remediationKey{action, r.Spec.Pool}]++
 	}
+	if failing(r) {
+		s.failing[action]++
+	}
 	if phase.Ended() && phase != v1alpha1.PhaseLatched {
 		return
 	}
@@ -159,6 +164,23 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	if contested(r) {
 		s.contested++
 	}
+}
+
+// failing: it was tried and did not work. Between attempts a record is Blocked, as
+// others are too.
+func failing(r *v1alpha1.Remediation) bool {
+	switch r.Status.Phase {
+	case v1alpha1.PhaseFailed:
+		return true
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseCancelled, v1alpha1.PhaseLatched:
+		return false
+	}
+	for _, a := range slices.Backward(r.Status.Attempts) {
+		if a.Outcome != "" { // it has ended
+			return a.Outcome == v1alpha1.OutcomeFailed || a.Outcome == v1alpha1.OutcomeNoEffect
+		}
+	}
+	return false
 }
 
 // contested: somebody sets back what was repaired, whoever it is.
@@ -176,6 +198,9 @@ func (s *remediationSums) collect(at sender) {
 	}
 	for k, n := range s.blocked {
 		at.gauge(remediationsBlocked, n, k.action, k.of)
+	}
+	for action, n := range s.failing {
+		at.gauge(remediationsFailing, n, action)
 	}
 	at.gauge(remediationsContested, s.contested)
 }

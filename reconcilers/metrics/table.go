@@ -102,6 +102,8 @@ var (
 		"Owners of the cluster that may be in flight at once, by the least of the budgets that count in the cluster as a whole.", labelAction)
 	remediationsBlocked = perCluster(gauge, "remediations_blocked",
 		"Remediations that gates hold back, by gate; one that several gates hold back counts in each.", labelAction, labelReason)
+	remediationsFailing = perCluster(gauge, "remediations_failing",
+		"Remediations whose last attempt did not work, and which may be tried again; no series where there are none.", labelAction)
 	remediationsContested = perCluster(gauge, "remediations_contested",
 		"Remediations whose value somebody else sets back, and which are not tried again.")
 	attempts = perCluster(counter, "remediation_attempts_total",

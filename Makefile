@@ -38,6 +38,10 @@ e2e: ## Run every acceptance test of the daemon, the long ones too (an hour)
 faults: ## Kill the daemon after every write on every path, and break every way for as long as it takes (an hour)
 	hack/test.sh -v -timeout 3h -parallel 4 ./test/faults -faults.every
 
+.PHONY: alerts
+alerts: ## Have every alert fire and resolve in a real Prometheus, and run every query of the dashboards (ten minutes)
+	hack/test.sh -v ./test/alerts -alerts.live
+
 .PHONY: bench
 bench: ## Measure speed and memory; prints ratios
 	hack/bench.sh

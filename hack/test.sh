@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test, having first installed or built what they need: moto as the
-# EC2 that we did not write, a real kube-apiserver and etcd, Helm, and a Chromium.
+# EC2 that we did not write, a real kube-apiserver and etcd, Helm, a Chromium and a
+# Prometheus.
 # Arguments go to go test: hack/test.sh -run TestC27 ./providers/aws
 #
 # Everything is kept in ${HOLDFAST_CACHE:-~/.cache/holdfast}: the first run on
@@ -18,7 +19,9 @@ HOLDFAST_HELM=$(hack/helm/build.sh 3)
 HOLDFAST_HELM4=$(hack/helm/build.sh 4)
 step "chromium"
 HOLDFAST_CHROMIUM=$(hack/chromium.sh)
-export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_HELM HOLDFAST_HELM4 HOLDFAST_CHROMIUM
+step "prometheus"
+HOLDFAST_PROMETHEUS=$(hack/prometheus/install.sh)
+export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_HELM HOLDFAST_HELM4 HOLDFAST_CHROMIUM HOLDFAST_PROMETHEUS
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
 
 step "go test"

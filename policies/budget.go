@@ -112,6 +112,21 @@ func allowance(limit intstr.IntOrString, total int) int {
 	return max(total*p/100, 1)
 }
 
+// ClusterBudget is how many owners of the cluster may be in flight at once for an
+// action, by those of its budgets that count in the cluster as a whole, if it has
+// so many machines. Without such a budget bounded is false.
+func (e *Effective) ClusterBudget(action Action, machines int) (n int, bounded bool) {
+	for _, b := range e.budgets {
+		if b.Scope != v1alpha1.ScopeCluster || !b.actions.has(action) {
+			continue
+		}
+		if allowed := allowance(b.Max, machines); !bounded || allowed < n {
+			n, bounded = allowed, true
+		}
+	}
+	return n, bounded
+}
+
 // applies reports whether the candidate is in a scope of the budget's kind: a
 // cluster's own resources are in no pool and in no zone.
 func (b *budget) applies(c *candidate) bool {

@@ -48,3 +48,34 @@ func TestMinimum(t *testing.T) {
 		}
 	}
 }
+
+// TestClusterBudget: the least of the budgets that count in the cluster, whichever
+// policy they stand in.
+func TestClusterBudget(t *testing.T) {
+	const spec = `spec:
+  budgets:
+  - {scope: cluster, actions: [patch], max: 4}
+  - {scope: cluster, max: 50%}
+  - {scope: pool, max: 1}
+`
+	tests := map[string]struct {
+		spec     string
+		action   Action
+		machines int
+		want     int
+	}{
+		"built in, a number":                      {"spec: {}\n", Patch, 30, 10},
+		"built in, a share":                       {"spec: {}\n", Replace, 30, 3},
+		"a policy's is less":                      {spec, Patch, 30, 4},
+		"one of all actions counts":               {spec, Patch, 6, 3},
+		"own ones take the place of the built-in": {spec, Replace, 30, 15},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, bounded := mustLoad(t, tc.spec).For(testCluster, nil).ClusterBudget(tc.action, tc.machines)
+			if got != tc.want || !bounded {
+				t.Errorf("%d (bounded: %v), want %d", got, bounded, tc.want)
+			}
+		})
+	}
+}

@@ -264,6 +264,7 @@ func (d *controller) makeClouds(c *controllerConfig) error {
 // measure registers every series.
 func (d *controller) measure(ctx context.Context) (*metrics.Sink, error) {
 	sink := metrics.NewSink()
+	sink.Elected = d.manager.Elected()
 	records, err := metrics.NewRemediations(ctx, d.manager.GetCache(), sink)
 	if err != nil {
 		return nil, err

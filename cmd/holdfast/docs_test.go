@@ -105,26 +105,7 @@ its clusters as they were until the policies call them stale; alert on
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, strings.Join(labels, " "), cell(s.Help))
 	}
 	b.WriteString(`
-## Alerts to begin with
-
-` + "```yaml" + `
-groups:
-- name: holdfast
-  rules:
-  - alert: CloudDrifts
-    expr: sum by (cluster_namespace, cluster_name) (holdfast_findings{severity=~"critical|high"}) > 0
-    for: 15m
-  - alert: CloudNotRead
-    expr: time() - holdfast_sweep_last_success_timestamp_seconds > on (cluster_namespace, cluster_name) group_left holdfast_sweep_stale_after_seconds
-  - alert: DriftBreakerOpen
-    expr: holdfast_breaker_open == 1
-  - alert: RemediationLatched
-    expr: holdfast_remediations{status="Latched"} > 0
-  - alert: ReplacementHaltsPool
-    expr: holdfast_remediations_blocked{reason="Halted"} > 0
-  - alert: PolicyInvalid
-    expr: holdfast_policy_valid == 0
-` + "```" + `
+Alerts and dashboards on them are described in [alerts.md](alerts.md).
 `)
 	return b.Bytes(), nil
 }

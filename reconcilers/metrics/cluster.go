@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -17,8 +18,10 @@ type clusterState struct {
 	owners map[providers.OwnerRef]*ownerState
 	// scopes are where the cluster lives.
 	scopes     map[providers.Scope]*scopeState
+	unusable   unusable
 	errors     map[string]float64 // by provider
 	staleAfter time.Duration
+	budgets    map[policies.Action]int
 }
 
 type scopeState struct {
@@ -31,6 +34,7 @@ type ownerState struct {
 	resources map[resourceKey]int
 	findings  map[findingKey]int
 	blocked   map[blockedKey]int
+	held      map[blockedKey]time.Time // since when what is blocked was seen
 	oldest    map[policies.Severity]time.Time
 	ignored   int
 	expiry    time.Time
@@ -43,11 +47,27 @@ type findingKey struct{ provider, pool, kind, rule, severity, action, status str
 type blockedKey struct{ action, gate string }
 
 func newClusterState() *clusterState {
-	return &clusterState{owners: map[providers.OwnerRef]*ownerState{}, scopes: map[providers.Scope]*scopeState{}, errors: map[string]float64{}}
+	return &clusterState{owners: map[providers.OwnerRef]*ownerState{}, scopes: map[providers.Scope]*scopeState{}, unusable: unusable{}, errors: map[string]float64{}}
 }
 
 func newOwnerState() *ownerState {
-	return &ownerState{resources: map[resourceKey]int{}, findings: map[findingKey]int{}, blocked: map[blockedKey]int{}, oldest: map[policies.Severity]time.Time{}}
+	return &ownerState{resources: map[resourceKey]int{}, findings: map[findingKey]int{}, blocked: map[blockedKey]int{}, held: map[blockedKey]time.Time{}, oldest: map[policies.Severity]time.Time{}}
+}
+
+// allow takes over what the policies allow at once.
+func (c *clusterState) allow(e *policies.Effective, cluster *inventory.Cluster) {
+	machines := 0
+	for _, o := range cluster.Owners {
+		if o.Machine != nil {
+			machines++
+		}
+	}
+	c.budgets = map[policies.Action]int{}
+	for _, action := range []policies.Action{policies.Patch, policies.Replace} {
+		if n, bounded := e.ClusterBudget(action, machines); bounded {
+			c.budgets[action] = n
+		}
+	}
 }
 
 // inSync counts resources in sync.
@@ -78,10 +98,17 @@ func (o *ownerState) decision(d *policies.Decision, seen map[resourceID]bool) {
 	}
 	o.findings[findingKey{f.Resource.Provider, f.Pool, f.Resource.Kind, d.Rule.ID, string(d.Severity), string(d.Action), string(f.Status)}]++
 	for _, b := range d.Blocked {
-		o.blocked[blockedKey{string(d.Action), b.By}]++
+		key := blockedKey{string(d.Action), b.By}
+		o.blocked[key]++
+		earliest(o.held, key, d.FirstSeen)
 	}
-	if t := d.FirstSeen; !t.IsZero() && (o.oldest[d.Severity].IsZero() || t.Before(o.oldest[d.Severity])) {
-		o.oldest[d.Severity] = t
+	earliest(o.oldest, d.Severity, d.FirstSeen)
+}
+
+// earliest keeps the earliest time of each key; the zero time is none.
+func earliest[K comparable](of map[K]time.Time, key K, t time.Time) {
+	if !t.IsZero() && (of[key].IsZero() || t.Before(of[key])) {
+		of[key] = t
 	}
 }
 
@@ -106,6 +133,9 @@ func (c *clusterState) collect(ref detector.ClusterRef, send sender) {
 	for k, n := range sum.blocked {
 		at.gauge(findingsBlocked, float64(n), k.action, k.gate)
 	}
+	for k, t := range sum.held {
+		at.gauge(oldestBlocked, seconds(t), k.action, k.gate)
+	}
 	for severity, t := range sum.oldest {
 		at.gauge(oldestFinding, seconds(t), string(severity))
 	}
@@ -116,10 +146,14 @@ func (c *clusterState) collect(ref detector.ClusterRef, send sender) {
 	if c.staleAfter > 0 {
 		at.gauge(sweepStale, c.staleAfter.Seconds())
 	}
+	for action, n := range c.budgets {
+		at.gauge(budgetLimit, float64(n), string(action))
+	}
 	for provider, n := range c.errors {
 		at.counter(sweepErrors, n, provider)
 	}
 	c.collectScopes(at)
+	c.unusable.collect(at)
 }
 
 func (c *clusterState) collectScopes(at sender) {
@@ -156,10 +190,11 @@ func (o *ownerState) add(other *ownerState) {
 	for k, n := range other.blocked {
 		o.blocked[k] += n
 	}
+	for k, t := range other.held {
+		earliest(o.held, k, t)
+	}
 	for severity, t := range other.oldest {
-		if o.oldest[severity].IsZero() || t.Before(o.oldest[severity]) {
-			o.oldest[severity] = t
-		}
+		earliest(o.oldest, severity, t)
 	}
 	o.ignored += other.ignored
 	if e := other.expiry; !e.IsZero() && (o.expiry.IsZero() || e.Before(o.expiry)) {

@@ -129,13 +129,17 @@ func everything(t *testing.T) []prometheus.Collector {
 	expires := now.Add(time.Hour)
 	s.Status = func() sweep.Status {
 		s.SweepFailed(scope, nil, errors.New("a daemon may be telling something just now"))
-		return sweep.Status{Clusters: []sweep.ClusterStatus{{Ref: detector.ClusterRef{Namespace: "ns", Name: "a"}, Breakers: []string{"zone-b"}}}}
+		return sweep.Status{Clusters: []sweep.ClusterStatus{{Ref: detector.ClusterRef{Namespace: "ns", Name: "a"}, Breakers: []string{"zone-b"}}},
+			Scopes: []sweep.ScopeStatus{{Scope: scope, Waiting: 3}, {Scope: scope, Waiting: 4}, {Waiting: 9}}}
 	}
+	elected := make(chan struct{})
+	close(elected)
+	s.Elected = elected
 	consume(t, s, newScene().cluster("a", "m1", "m2", "m3").
 		drift("a", "m1", func(d *policies.Decision) { d.Blocked = []policies.Block{{By: "MassDrift"}, {By: "Window"}} }).
 		drift("a", "m2", func(d *policies.Decision) { d.Ignored = &policies.Ignored{ExpiresAt: expires} }))
 	failed := newScene().cluster("a", "m1", "m2", "m3")
-	failed.Result.Clusters[0].TakenAt = time.Time{}
+	failed.Result.Clusters[0].TakenAt, failed.Result.Clusters[0].Unusable = time.Time{}, providers.ReasonCredentials
 	consume(t, s, failed)
 	s.EventLag(scope, time.Second)
 	s.SinkFailed(s, errors.New("x"))
@@ -144,14 +148,19 @@ func everything(t *testing.T) []prometheus.Collector {
 		t.Fatal(err)
 	}
 	running := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r1"},
-		Spec:   v1alpha1.RemediationSpec{ClusterName: "a", Action: "replace", Pool: "MachineDeployment/md"},
+		Spec:   v1alpha1.RemediationSpec{ClusterName: "a", Action: "replace", Pool: "MachineDeployment/md", Scope: v1alpha1.ScopeRef{Provider: "aws"}, FirstSeen: &metav1.Time{Time: now.Add(-time.Minute)}},
 		Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseRunning}}
 	blocked := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r2"},
 		Spec:   v1alpha1.RemediationSpec{ClusterName: "a", Action: "patch"},
 		Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseLatched, Blocked: []v1alpha1.GateBlock{{By: "Attempts"}}, ContestedBy: "someone"}}
-	r := &Remediations{sink: s, attempts: map[detector.ClusterRef]map[attemptKey]float64{}, reader: newReader(scheme, running, blocked)}
+	refused := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r3"},
+		Spec: v1alpha1.RemediationSpec{ClusterName: "a", Action: "patch"},
+		Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseRunning, Attempts: []v1alpha1.Attempt{
+			{Number: 1, Outcome: v1alpha1.OutcomeFailed}, {Number: 2}}}}
+	r := &Remediations{sink: s, repairs: newRepairs(), attempts: map[detector.ClusterRef]map[attemptKey]float64{}, reader: newReader(scheme, running, blocked, refused)}
 	after := running.DeepCopy()
 	after.Status.Attempts = []v1alpha1.Attempt{{Number: 1, Outcome: v1alpha1.OutcomeSucceeded}}
+	after.Status.Phase, after.Status.EndedAt = v1alpha1.PhaseSucceeded, &metav1.Time{Time: now}
 	r.changed(running, after)
 	r.changed(after, after)
 	p := &Policies{}
@@ -227,6 +236,13 @@ func TestValues(t *testing.T) {
 		`holdfast_findings_ignored{` + c + `}`:                                                     1,
 		`holdfast_findings_blocked{action="replace",` + c + `,reason="Window"}`:                    1,
 		`holdfast_oldest_finding_timestamp_seconds{` + c + `,severity="high"}`:                     float64(now.Add(-time.Hour).Unix()),
+		`holdfast_oldest_blocked_timestamp_seconds{action="replace",` + c + `,reason="MassDrift"}`: float64(now.Add(-time.Hour).Unix()),
+		`holdfast_cloud_unusable{` + c + `,provider="aws",reason="CredentialsUnavailable"}`:        1,
+		`holdfast_repair_duration_seconds{action="replace",provider="aws"}`:                        1,
+		`holdfast_reads_waiting{provider="aws"}`:                                                   7,
+		`holdfast_budget_limit{action="patch",` + c + `}`:                                          10, // of the built-in policies
+		`holdfast_remediations_failing{action="patch",` + c + `}`:                                  1,
+		`holdfast_leader{}`:                                                                        1,
 		`holdfast_breaker_open{` + c + `}`:                                                         1,
 		`holdfast_coverage_ratio{` + c + `,provider="aws"}`:                                        0.9,
 		`holdfast_sweep_errors_total{` + c + `,provider="aws"}`:                                    1,
@@ -249,6 +265,15 @@ func TestValues(t *testing.T) {
 		for s, v := range got {
 			t.Logf("%s %v", s, v)
 		}
+	}
+}
+
+// TestStandby: a process that waits to take over has one series of its own.
+func TestStandby(t *testing.T) {
+	s := NewSink()
+	s.Elected = make(chan struct{})
+	if got := gathered(t, s); len(got) != 1 || got["holdfast_leader{}"] != 0 {
+		t.Errorf("it has %v", got)
 	}
 }
 
@@ -312,6 +337,14 @@ func TestC68SeriesGo(t *testing.T) {
 	consume(t, s, o)
 	if n := of("a", ""); n != 0 {
 		t.Errorf("%d series of a cluster that is switched off", n)
+	}
+	s.SweepFailed(scope, []detector.ClusterRef{{Namespace: "ns", Name: "a"}}, errors.New("x"))
+	if n := of("a", ""); n != 0 {
+		t.Errorf("%d series of a cluster that is switched off and whose scope cannot be read", n)
+	}
+	consume(t, s, newScene().cluster("a", "m2"))
+	if of("a", "") == 0 {
+		t.Error("a cluster that is switched on again has no series")
 	}
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,8 @@ type Remediations struct {
 	reader client.Reader
 	sink   *Sink
 
+	repairs *prometheus.HistogramVec
+
 	mu       sync.Mutex
 	attempts map[detector.ClusterRef]map[attemptKey]float64
 }
@@ -31,7 +34,7 @@ var _ prometheus.Collector = (*Remediations)(nil)
 // NewRemediations makes the collector and has it told of changes by the cache.
 // The sink knows which clusters there are.
 func NewRemediations(ctx context.Context, c cache.Cache, sink *Sink) (*Remediations, error) {
-	r := &Remediations{reader: c, sink: sink, attempts: map[detector.ClusterRef]map[attemptKey]float64{}}
+	r := &Remediations{reader: c, sink: sink, repairs: newRepairs(), attempts: map[detector.ClusterRef]map[attemptKey]float64{}}
 	informer, err := c.GetInformer(ctx, &v1alpha1.Remediation{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch Remediations: %w", err)
@@ -46,8 +49,28 @@ func NewRemediations(ctx context.Context, c cache.Cache, sink *Sink) (*Remediati
 	return r, err
 }
 
+// newRepairs makes the histogram of times to repair, from seconds to a week.
+func newRepairs() *prometheus.HistogramVec {
+	s := repairDuration
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: s.Name, Help: s.Help,
+		Buckets: []float64{10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}}, s.Labels)
+}
+
+// repaired observes how long drift was there that has just been seen repaired.
+func (r *Remediations) repaired(before, now *v1alpha1.Remediation) {
+	if now.Status.Phase != v1alpha1.PhaseSucceeded || before.Status.Phase == v1alpha1.PhaseSucceeded || now.Status.EndedAt == nil {
+		return
+	}
+	since := now.CreationTimestamp.Time
+	if first := now.Spec.FirstSeen; first != nil {
+		since = first.Time
+	}
+	r.repairs.WithLabelValues(word(now.Spec.Scope.Provider), word(string(now.Spec.Action))).Observe(max(now.Status.EndedAt.Sub(since).Seconds(), 0))
+}
+
 // changed counts the attempts that have ended since.
 func (r *Remediations) changed(before, now *v1alpha1.Remediation) {
+	r.repaired(before, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ended := map[int32]string{}
@@ -72,13 +95,15 @@ func clusterOf(r *v1alpha1.Remediation) detector.ClusterRef {
 
 // Describe implements [prometheus.Collector].
 func (r *Remediations) Describe(to chan<- *prometheus.Desc) {
-	for _, s := range []*Series{remediations, remediationsInFlight, remediationsBlocked, remediationsContested, attempts} {
+	for _, s := range []*Series{remediations, remediationsInFlight, remediationsBlocked, remediationsFailing, remediationsContested, attempts} {
 		to <- s.desc
 	}
+	r.repairs.Describe(to)
 }
 
 // Collect implements [prometheus.Collector].
 func (r *Remediations) Collect(to chan<- prometheus.Metric) {
+	r.repairs.Collect(to)
 	list := &v1alpha1.RemediationList{}
 	// The objects are only read, and a scrape should cost little.
 	if err := r.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
@@ -89,7 +114,7 @@ func (r *Remediations) Collect(to chan<- prometheus.Metric) {
 	for i := range list.Items {
 		rem := &list.Items[i]
 		if sums[clusterOf(rem)] == nil {
-			sums[clusterOf(rem)] = &remediationSums{phases: map[remediationKey]float64{}, flying: map[remediationKey]float64{}, blocked: map[remediationKey]float64{}}
+			sums[clusterOf(rem)] = &remediationSums{phases: map[remediationKey]float64{}, flying: map[remediationKey]float64{}, blocked: map[remediationKey]float64{}, failing: map[string]float64{}}
 		}
 		sums[clusterOf(rem)].add(rem)
 	}
@@ -114,6 +139,7 @@ type remediationKey struct{ action, of string }
 
 type remediationSums struct {
 	phases, flying, blocked map[remediationKey]float64
+	failing                 map[string]float64 // by action
 	contested               float64
 }
 
@@ -126,6 +152,9 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	if phase.InFlight() {
 		s.flying[remediationKey{action, r.Spec.Pool}]++
 	}
+	if failing(r) {
+		s.failing[action]++
+	}
 	if phase.Ended() && phase != v1alpha1.PhaseLatched {
 		return
 	}
@@ -135,6 +164,23 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	if contested(r) {
 		s.contested++
 	}
+}
+
+// failing: it was tried and did not work. Between attempts a record is Blocked, as
+// others are too.
+func failing(r *v1alpha1.Remediation) bool {
+	switch r.Status.Phase {
+	case v1alpha1.PhaseFailed:
+		return true
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseCancelled, v1alpha1.PhaseLatched:
+		return false
+	}
+	for _, a := range slices.Backward(r.Status.Attempts) {
+		if a.Outcome != "" { // it has ended
+			return a.Outcome == v1alpha1.OutcomeFailed || a.Outcome == v1alpha1.OutcomeNoEffect
+		}
+	}
+	return false
 }
 
 // contested: somebody sets back what was repaired, whoever it is.
@@ -152,6 +198,9 @@ func (s *remediationSums) collect(at sender) {
 	}
 	for k, n := range s.blocked {
 		at.gauge(remediationsBlocked, n, k.action, k.of)
+	}
+	for action, n := range s.failing {
+		at.gauge(remediationsFailing, n, action)
 	}
 	at.gauge(remediationsContested, s.contested)
 }

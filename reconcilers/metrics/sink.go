@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,12 +23,16 @@ type Sink struct {
 	// Status, if not nil, tells which breakers are open: [sweep.Daemon.Status].
 	// It is set before anything is collected.
 	Status func() sweep.Status
+	// Elected is closed when this process is the one that reads and acts. It
+	// too is set before anything is collected.
+	Elected <-chan struct{}
 
 	sweepDuration, eventLag *prometheus.HistogramVec
 	reads, sinkErrors       *prometheus.CounterVec
 
 	mu       sync.Mutex
 	clusters map[detector.ClusterRef]*clusterState
+	off      map[detector.ClusterRef]bool // those that are switched off
 }
 
 var (
@@ -48,7 +53,7 @@ func NewSink() *Sink {
 		sweepDuration: vec(sweepDuration, []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}),
 		eventLag:      vec(eventLag, []float64{.1, .25, .5, 1, 2, 3, 5, 10, 30, 60, 300}),
 		reads:         count(reads), sinkErrors: count(sinkErrors),
-		clusters: map[detector.ClusterRef]*clusterState{},
+		clusters: map[detector.ClusterRef]*clusterState{}, off: map[detector.ClusterRef]bool{},
 	}
 }
 
@@ -61,6 +66,7 @@ func (s *Sink) Consume(_ context.Context, o *sweep.Outcome) error {
 	}
 	for _, ref := range o.Gone { // C68
 		delete(s.clusters, ref)
+		delete(s.off, ref)
 	}
 	s.count(o)
 	decisions := map[detector.ClusterRef][]*policies.Decision{}
@@ -73,14 +79,17 @@ func (s *Sink) Consume(_ context.Context, o *sweep.Outcome) error {
 		effective := o.Policies.For(ref, c.Object.Labels)
 		if effective.Mode.Lowered(c.Object.Annotations) == policies.ModeOff {
 			delete(s.clusters, ref)
+			s.off[ref] = true
 			continue
 		}
+		delete(s.off, ref)
 		state := s.clusters[ref]
 		if state == nil {
 			state = newClusterState()
 			s.clusters[ref] = state
 		}
 		state.staleAfter = effective.Schedule.StaleAfter.Duration
+		state.allow(effective, c)
 		state.take(o, ref, decisions[ref])
 		state.prune(c)
 	}
@@ -116,6 +125,7 @@ func (c *clusterState) take(o *sweep.Outcome, ref detector.ClusterRef, decisions
 		scopes = append(scopes, r.Scope.String())
 		if !o.Targeted() {
 			c.takeScope(r)
+			c.leave(o.Scopes[ref])
 		}
 		for _, owner := range r.Owners {
 			listed[owner.Ref] = true
@@ -171,12 +181,27 @@ func (c *clusterState) takeScope(r *sweep.ClusterResult) {
 	scope.Provider = r.Provider
 	if r.TakenAt.IsZero() {
 		c.errors[r.Provider]++
+		if r.Unusable != "" {
+			c.unusable.because(scope, r.Unusable)
+		}
 		return
 	}
+	c.unusable.used(scope)
 	if c.errors[r.Provider] == 0 {
 		c.errors[r.Provider] = 0 // a counter is there before it counts
 	}
 	c.scopes[scope] = &scopeState{success: r.TakenAt, checked: r.Checked, notChecked: r.NotChecked}
+}
+
+// leave forgets places that the cluster has no owners in any more, as after a
+// change of its identity: nobody reads them, and they would look ever staler.
+func (c *clusterState) leave(lives []providers.Scope) {
+	if len(lives) == 0 {
+		return // not known
+	}
+	gone := func(scope providers.Scope) bool { return !slices.Contains(lives, scope) }
+	maps.DeleteFunc(c.scopes, func(scope providers.Scope, _ *scopeState) bool { return gone(scope) })
+	maps.DeleteFunc(c.unusable, func(scope providers.Scope, _ string) bool { return scope.Account != "" && gone(scope) })
 }
 
 // prune drops owners that do not exist any more.
@@ -201,14 +226,18 @@ func (s *Sink) EventLag(scope providers.Scope, lag time.Duration) {
 }
 
 // SweepFailed implements [sweep.Meter].
-func (s *Sink) SweepFailed(scope providers.Scope, clusters []detector.ClusterRef, _ error) {
+func (s *Sink) SweepFailed(scope providers.Scope, clusters []detector.ClusterRef, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ref := range clusters {
+		if s.off[ref] {
+			continue // by an annotation, which a failed sweep has not seen
+		}
 		if s.clusters[ref] == nil {
 			s.clusters[ref] = newClusterState()
 		}
 		s.clusters[ref].errors[scope.Provider]++
+		s.clusters[ref].unusable.because(scope, reasonOf(err))
 	}
 }
 
@@ -223,7 +252,7 @@ func (s *Sink) Describe(to chan<- *prometheus.Desc) {
 		c.Describe(to)
 	}
 	for _, d := range []*Series{resources, findings, findingsIgnored, findingsBlocked, oldestFinding, ignoreExpiry,
-		coverage, breaker, sweepSuccess, sweepStale, sweepErrors} {
+		coverage, breaker, sweepSuccess, sweepStale, sweepErrors, oldestBlocked, budgetLimit, cloudUnusable, readsWaiting, leader} {
 		to <- d.desc
 	}
 }
@@ -233,7 +262,10 @@ func (s *Sink) Collect(to chan<- prometheus.Metric) {
 	for _, c := range s.vectors() {
 		c.Collect(to)
 	}
-	open := s.breakers()
+	s.collectLeader(to)
+	status := s.status()
+	collectWaiting(status, to)
+	open := breakers(status)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ref, c := range s.clusters {
@@ -245,14 +277,10 @@ func (s *Sink) Collect(to chan<- prometheus.Metric) {
 }
 
 // breakers asks for each cluster whether any of its breakers is open. What is
-// held back does not tell: where policies only observe nothing is. The lock must
-// not be held, for the daemon may wait for it.
-func (s *Sink) breakers() map[detector.ClusterRef]float64 {
+// held back does not tell: where policies only observe nothing is.
+func breakers(status sweep.Status) map[detector.ClusterRef]float64 {
 	out := map[detector.ClusterRef]float64{}
-	if s.Status == nil {
-		return out
-	}
-	for _, c := range s.Status().Clusters {
+	for _, c := range status.Clusters {
 		out[c.Ref] = 0
 		if len(c.Breakers) > 0 {
 			out[c.Ref] = 1

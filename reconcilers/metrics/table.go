@@ -62,6 +62,8 @@ var (
 		"Findings that a policy or an annotation ignores.")
 	findingsBlocked = perCluster(gauge, "findings_blocked",
 		"Findings whose action is held back, by the gate that does; one that several gates hold back counts in each.", labelAction, labelReason)
+	oldestBlocked = perCluster(gauge, "oldest_blocked_timestamp_seconds",
+		"When the oldest of the findings that a gate holds back was first seen, in seconds since 1970.", labelAction, labelReason)
 	oldestFinding = perCluster(gauge, "oldest_finding_timestamp_seconds",
 		"When the oldest open finding was first seen, in seconds since 1970.", labelSeverity)
 	ignoreExpiry = perCluster(gauge, "ignore_expiry_timestamp_seconds",
@@ -77,12 +79,18 @@ var (
 		"Age from which on the policies call a sweep stale.")
 	sweepErrors = perCluster(counter, "sweep_errors_total",
 		"Sweeps that could not read the cluster's cloud.", labelProvider)
+	cloudUnusable = perCluster(gauge, "cloud_unusable",
+		"1 while the last try to read the cluster's cloud came to nothing, by why: CredentialsUnavailable, IdentityNotAllowed, WrongAccount, InvalidSpec, CloudUnreachable or Other.", labelProvider, labelReason)
 	sweepDuration = define(histogram, "sweep_duration_seconds",
 		"Time from the begin of reading a place in a cloud to the decisions about it.", labelProvider)
 	reads = define(counter, "reads_total",
 		"Sweeps and targeted reads that came to something, by their cause.", labelProvider, labelReason)
 	eventLag = define(histogram, "event_lag_seconds",
 		"Time from an event, by the cloud's clock, to the decision on what it named.", labelProvider)
+	readsWaiting = define(gauge, "reads_waiting",
+		"Owners that are about to be read again.", labelProvider)
+	leader = define(gauge, "leader",
+		"1 in the process that reads and acts, 0 in one that waits to take over.")
 	sinkErrors = define(counter, "sink_errors_total",
 		"Outcomes that could not be handed on in full: to conditions, records, metrics, notifications.", labelReason)
 
@@ -90,12 +98,18 @@ var (
 		"Remediation objects, by phase.", labelAction, labelStatus)
 	remediationsInFlight = perCluster(gauge, "remediations_in_flight",
 		"Remediations that have begun and not ended.", labelPool, labelAction)
+	budgetLimit = perCluster(gauge, "budget_limit",
+		"Owners of the cluster that may be in flight at once, by the least of the budgets that count in the cluster as a whole.", labelAction)
 	remediationsBlocked = perCluster(gauge, "remediations_blocked",
 		"Remediations that gates hold back, by gate; one that several gates hold back counts in each.", labelAction, labelReason)
+	remediationsFailing = perCluster(gauge, "remediations_failing",
+		"Remediations whose last attempt did not work, and which may be tried again; no series where there are none.", labelAction)
 	remediationsContested = perCluster(gauge, "remediations_contested",
 		"Remediations whose value somebody else sets back, and which are not tried again.")
 	attempts = perCluster(counter, "remediation_attempts_total",
 		"Attempts that ended, by outcome.", labelAction, labelStatus)
+	repairDuration = define(histogram, "repair_duration_seconds",
+		"Time from when drift was first seen until a later read showed that its remediation had helped.", labelProvider, labelAction)
 
 	cloudCalls = define(counter, "cloud_api_calls_total",
 		"Calls of cloud APIs, each attempt counted, by error code; the code of those that worked is empty.", labelProvider, labelOperation, labelCode)

@@ -108,7 +108,8 @@ type Meter interface {
 	// EventLag is the time from an event, by the cloud's clock, to the
 	// decision on what it named.
 	EventLag(scope providers.Scope, lag time.Duration)
-	// SweepFailed is told of each sweep that came to nothing.
+	// SweepFailed is told of each sweep that came to nothing, with the clusters
+	// that policies do not switch off.
 	SweepFailed(scope providers.Scope, clusters []detector.ClusterRef, err error)
 	// SinkFailed is told of each outcome that a sink did not take.
 	SinkFailed(sink Sink, err error)

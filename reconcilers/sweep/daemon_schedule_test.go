@@ -283,6 +283,77 @@ func TestDaemonUnreadNodes(t *testing.T) {
 	})
 }
 
+const secondOff = "mode: \"off\"\nmatch: {clusters: [{name: c2}]}\nschedule: {cron: \"*/15 * * * *\", jitter: 0s}"
+
+// TestOffHoldsNobodyBack: a cluster that is switched off is not asked where it
+// lives, and the others are read all the same; and so is it once it is on.
+func TestOffHoldsNobodyBack(t *testing.T) {
+	daemon(t, secondOff, func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.cluster("prod", "c2", 1)
+		l.start()
+		pass(time.Second)
+		l.expect("00:00:00 Start prod/c1:2")
+		l.follow(t, "")
+		pass(time.Minute)
+		if got := strings.Join(l.take(), "; "); !strings.Contains(got, "prod/c2:2") {
+			t.Errorf("switched on, and there came %q", got)
+		}
+	})
+}
+
+// TestJoinedMeanwhileStays: a cluster that is found to live in a scope while that is
+// being swept without it stays there. Nothing else would ever read it.
+func TestJoinedMeanwhileStays(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.cluster("prod", "c2", 1)
+		l.start()
+		pass(time.Second)
+		l.expect("00:00:00 Start prod/c1:2,prod/c2:2")
+		c1, c2 := detector.ClusterRef{Namespace: "prod", Name: "c1"}, detector.ClusterRef{Namespace: "prod", Name: "c2"}
+		for _, s := range l.d.sites {
+			l.d.settle(s, []detector.ClusterRef{c1}, []*unit{{cluster: l.inv.Clusters[0], scope: s.key.scope}})
+			if s.members[c1] == nil || s.members[c2] == nil {
+				t.Errorf("%s has lost a cluster: %v", s.key, s.members)
+			}
+			l.d.settle(s, []detector.ClusterRef{c2}, nil)
+			if s.members[c1] == nil || s.members[c2] != nil {
+				t.Errorf("%s has kept what lives elsewhere, or lost another: %v", s.key, s.members)
+			}
+		}
+	})
+}
+
+// TestFailureOfWhatIsOff: nobody is told of failures of a cluster that policies
+// switch off.
+func TestFailureOfWhatIsOff(t *testing.T) {
+	daemon(t, "", func(t *testing.T, l *live) {
+		l.cluster("prod", "c1", 1)
+		l.cluster("prod", "c2", 1)
+		l.start()
+		pass(time.Second)
+		l.expect("00:00:00 Start prod/c1:2,prod/c2:2")
+		l.follow(t, secondOff)
+		l.cloud.Fail(fake.OpObserve, errors.New("connection refused"))
+		pass(20 * time.Minute)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if want := []detector.ClusterRef{{Namespace: "prod", Name: "c1"}}; l.failed == 0 || !slices.Equal(l.victims, want) {
+			t.Errorf("%d sweeps failed, the last one of %v, want %v", l.failed, l.victims, want)
+		}
+	})
+}
+
+// follow changes the policies.
+func (l *live) follow(t *testing.T, policy string) {
+	t.Helper()
+	l.mu.Lock()
+	l.set = policySet(t, policy)
+	l.mu.Unlock()
+	l.changes <- struct{}{}
+}
+
 // TestC49WrongAccount says at once what an identity lacks, keeps asking, and
 // leaves other clusters alone.
 func TestC49WrongAccount(t *testing.T) {

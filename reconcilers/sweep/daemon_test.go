@@ -43,6 +43,7 @@ type live struct {
 	consume  func(*Outcome)
 	lags     []time.Duration
 	failed   int
+	victims  []detector.ClusterRef // of the last sweep that failed
 }
 
 // daemon runs a test in a bubble, with a policy that leaves no jitter unless
@@ -164,10 +165,11 @@ func (l *live) EventLag(_ providers.Scope, lag time.Duration) {
 	l.lags = append(l.lags, lag)
 }
 
-func (l *live) SweepFailed(providers.Scope, []detector.ClusterRef, error) {
+func (l *live) SweepFailed(_ providers.Scope, of []detector.ClusterRef, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed++
+	l.victims = of
 }
 
 func (l *live) SinkFailed(Sink, error) {}

@@ -76,7 +76,7 @@ func assemble(units []*unit, readings []*Reading, results map[*inventory.Owner]d
 		out.Readings = append(out.Readings, *r)
 	}
 	for _, u := range units {
-		cluster := ClusterResult{Ref: refOf(u.cluster), Provider: u.provider, Scope: u.scope}
+		cluster := ClusterResult{Ref: refOf(u.cluster), Provider: u.provider, Scope: u.scope, Unusable: u.unusable()}
 		for _, o := range u.owners {
 			r := results[o]
 			cluster.Checked += r.Checked
@@ -87,6 +87,17 @@ func assemble(units []*unit, readings []*Reading, results map[*inventory.Owner]d
 	}
 	out.takenAt(readings)
 	return out
+}
+
+// unusable is why the owners have no scope, where a provider says so.
+func (u *unit) unusable() string {
+	for _, err := range u.errs {
+		var at *providers.ScopeError
+		if errors.As(err, &at) {
+			return at.Reason
+		}
+	}
+	return ""
 }
 
 // resultsOf finds each owner's result, making one for those whose cloud could

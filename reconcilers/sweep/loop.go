@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -121,12 +122,13 @@ func (d *Daemon) dispatchSite(ctx context.Context, s *site, a *agenda) {
 
 // held keeps scopes waiting until it was asked once where each cluster lives:
 // else a scope would be swept again for each cluster that turns out to be in it.
+// One that is switched off is never asked, and nobody waits for it.
 func (d *Daemon) held(s *site) bool {
 	if !s.located() || !s.status.ended.IsZero() {
 		return false
 	}
 	for _, c := range d.clusters {
-		if !c.located {
+		if !c.located && c.effective.Mode != policies.ModeOff {
 			return true
 		}
 	}
@@ -199,8 +201,16 @@ func (d *Daemon) afterSweep(ctx context.Context, s *site, why string, err error)
 	s.status.err = providers.Redact(oneLine(err.Error()))
 	log.Error(errors.New(s.status.err), "Sweep failed, the last verdict stays", "scope", s.key.scope.String(), "site", s.key.String(), "retryAfter", wait.String())
 	if d.Meter != nil {
-		d.Meter.SweepFailed(s.key.scope, refs, err)
+		d.Meter.SweepFailed(s.key.scope, d.lookedAt(refs), err)
 	}
+}
+
+// lookedAt leaves out clusters that policies switch off. The lock is held.
+func (d *Daemon) lookedAt(refs []detector.ClusterRef) []detector.ClusterRef {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref detector.ClusterRef) bool {
+		c := d.clusters[ref]
+		return c == nil || c.effective.Mode == policies.ModeOff
+	})
 }
 
 // runTargets is a targeted read as a job.

@@ -52,6 +52,9 @@ type ClusterResult struct {
 	TakenAt             time.Time
 	Checked, NotChecked int
 	Owners              []OwnerResult
+	// Unusable is the reason of the [providers.ScopeError] for which there is
+	// no scope; empty where there is one, or another reason.
+	Unusable string
 }
 
 // OwnerResult is one owner that was looked at.

@@ -135,7 +135,8 @@ func TestSweep(t *testing.T) {
 		breaks func(*world)
 		want   []string
 		// reasons that findings must give, by status or kind.
-		say string
+		say      string
+		unusable string // the clusters' places
 	}{
 		"nothing drifts": {
 			reason: "no finding without a difference",
@@ -258,7 +259,8 @@ func TestSweep(t *testing.T) {
 			want: []string{
 				`AWSCluster prod/c1 AWSCluster NotChecked`, `AWSMachine prod/c1-0 AWSMachine NotChecked`, `AWSMachine prod/c1-1 AWSMachine NotChecked`,
 			},
-			say: "WrongAccount: ",
+			say:      "WrongAccount: ",
+			unusable: providers.ReasonWrongAccount,
 		},
 		"a spec at fault": {
 			reason: "its owner is unknown and the others are compared",
@@ -334,6 +336,11 @@ func TestSweep(t *testing.T) {
 				f := &r.Decisions[i].Finding
 				if tc.say != "" && !strings.Contains(f.Reason, tc.say) && f.Status != "Drifted" {
 					t.Errorf("%s: reason %q does not say %q", tc.reason, f.Reason, tc.say)
+				}
+			}
+			for i := range r.Clusters {
+				if got := r.Clusters[i].Unusable; got != tc.unusable {
+					t.Errorf("%s: unusable for %q, want %q", tc.reason, got, tc.unusable)
 				}
 			}
 		})

@@ -41,7 +41,7 @@ func (d *Daemon) sweep(ctx context.Context, s *site, why string) (*delivery, err
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	mine := d.settle(s, units)
+	mine := d.settle(s, refs, units)
 	if !s.located() {
 		return d.sweepUnlocated(ctx, s, inv, mine, why)
 	}
@@ -118,8 +118,10 @@ func (d *Daemon) sweepUnlocated(ctx context.Context, s *site, inv *inventory.Inv
 	return d.tell(j.decide(ctx)), nil
 }
 
-// settle takes over where the owners live and gives the units of the site.
-func (d *Daemon) settle(s *site, units []*unit) []*unit {
+// settle takes over where the owners of some clusters live, of which these are
+// the units, and gives those of the site. A cluster that has joined the site
+// meanwhile is not among them, and stays.
+func (d *Daemon) settle(s *site, refs []detector.ClusterRef, units []*unit) []*unit {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var mine []*unit
@@ -143,9 +145,9 @@ func (d *Daemon) settle(s *site, units []*unit) []*unit {
 			here[ref] = true
 		}
 	}
-	for ref := range s.members {
+	for _, ref := range refs {
 		switch {
-		case here[ref]:
+		case here[ref] || s.members[ref] == nil:
 		case s.located():
 			d.leave(s, ref)
 		case d.livesSomewhere(s, ref):

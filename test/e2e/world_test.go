@@ -34,12 +34,15 @@ type world struct {
 	eventually func(ctx context.Context, what string, condition func(context.Context) error)
 	// drifted are the rows of the catalog that were found and told.
 	drifted *coverage
+	// shared: other tests have clusters of the same name in the account, and what
+	// belongs to nobody may be any one's, which is Unknown.
+	shared bool
 }
 
 // on makes the world of a cluster of the ground.
 func on(t *testing.T, g *management.Ground, c *management.Cluster, d *daemon, policy string, mutations func() []string, drifted *coverage) *world {
 	return &world{
-		t: t, client: g.Client, namespace: g.Namespace, cluster: c.Name, d: d, policy: policy, mutations: mutations, drifted: drifted,
+		t: t, client: g.Client, namespace: g.Namespace, cluster: c.Name, d: d, policy: policy, mutations: mutations, drifted: drifted, shared: true,
 		eventually: func(ctx context.Context, what string, condition func(context.Context) error) {
 			t.Helper()
 			c.Eventually(ctx, what, condition)

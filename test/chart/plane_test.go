@@ -97,12 +97,12 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// prometheusOperator has the API server know ServiceMonitors and PodMonitors, of
+// prometheusOperator has the API server know the operator's objects, of
 // whatever content: the operator's own definitions cannot be had as a Go module.
 func (c *cluster) prometheusOperator(t *testing.T) {
 	t.Helper()
 	yes := true
-	for _, kind := range []string{"ServiceMonitor", "PodMonitor"} {
+	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} {
 		plural := strings.ToLower(kind) + "s"
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".monitoring.coreos.com"},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{

@@ -41,6 +41,8 @@ func TestRefused(t *testing.T) {
 		"a digest that is none":             {"image: {digest: latest}\n", []string{"digest"}},
 		"a PodMonitor without a token":      {"metrics: {podMonitor: {enabled: true}}\n", []string{"tokenSecret"}},
 		"credentials for no vCenter":        {"vsphere: {credentialsSecret: vcenter}\n", []string{"vsphere.server"}},
+		"an alert that there is not":        {"prometheusRule: {enabled: true, alerts: {HoldfastDrift: {enabled: false}}}\n", []string{"HoldfastDrift", "HoldfastCriticalDrift"}},
+		"a threshold of what has none":      {"prometheusRule: {enabled: true, alerts: {HoldfastDaemonDown: {threshold: 3}}}\n", []string{"HoldfastDaemonDown", "threshold"}},
 		"a namespace that is none":          {"watchNamespace: Prod\n", []string{"watchNamespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,6 +75,8 @@ func typed(t *testing.T, u *unstructured.Unstructured) {
 		into[rbacv1.ClusterRole](t, u)
 	case "RoleBinding", "ClusterRoleBinding":
 		into[rbacv1.ClusterRoleBinding](t, u)
+	case "PrometheusRule":
+		rulesOf(t, u)
 	case "ServiceMonitor", "PodMonitor":
 	default:
 		t.Errorf("a %s, of which nobody knows the fields", u.GetKind())

@@ -166,7 +166,8 @@ func (d *Daemon) askCluster(ref detector.ClusterRef, at time.Time, why string) {
 	}
 }
 
-// join makes a cluster a member of a site, which it makes where needed.
+// join makes a cluster that is known a member of a site, which it makes where
+// needed.
 func (d *Daemon) join(key siteKey, ref detector.ClusterRef) *site {
 	s := d.sites[key]
 	if s == nil {
@@ -178,9 +179,7 @@ func (d *Daemon) join(key siteKey, ref detector.ClusterRef) *site {
 	}
 	m := &member{}
 	s.members[ref] = m
-	if c := d.clusters[ref]; c != nil {
-		d.plan(c, m)
-	}
+	d.plan(d.clusters[ref], m)
 	return s
 }
 

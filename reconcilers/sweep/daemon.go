@@ -264,6 +264,10 @@ func (d *Daemon) freshIn(ctx context.Context, s *site, t target) (*Outcome, erro
 // looked for.
 var errElsewhere = errors.New("it lives in another scope")
 
+// errGone says that a Cluster went while it was asked where its owners live. It
+// must not come back as a member of a place: nothing would plan its reads.
+var errGone = errors.New("its Cluster has gone meanwhile")
+
 // find asks where an owner lives that was not read yet; nil if it does not
 // exist.
 func (d *Daemon) find(ctx context.Context, ref detector.ClusterRef, owner providers.OwnerRef) (*site, error) {
@@ -282,8 +286,10 @@ func (d *Daemon) find(ctx context.Context, ref detector.ClusterRef, owner provid
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		s := d.join(siteKey{scope: units[0].scope}, ref)
-		return s, nil
+		if d.clusters[ref] == nil {
+			return nil, errGone
+		}
+		return d.join(siteKey{scope: units[0].scope}, ref), nil
 	}
 	return nil, nil //nolint:nilnil // nothing is the answer
 }

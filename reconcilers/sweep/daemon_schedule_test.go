@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -312,7 +313,7 @@ func TestJoinedMeanwhileStays(t *testing.T) {
 		pass(time.Second)
 		l.expect("00:00:00 Start prod/c1:2,prod/c2:2")
 		c1, c2 := detector.ClusterRef{Namespace: "prod", Name: "c1"}, detector.ClusterRef{Namespace: "prod", Name: "c2"}
-		for _, s := range l.d.sites {
+		for _, s := range slices.Collect(maps.Values(l.d.sites)) {
 			l.d.settle(s, []detector.ClusterRef{c1}, []*unit{{cluster: l.inv.Clusters[0], scope: s.key.scope}})
 			if s.members[c1] == nil || s.members[c2] == nil {
 				t.Errorf("%s has lost a cluster: %v", s.key, s.members)

@@ -150,6 +150,10 @@ func (d *Daemon) settle(s *site, refs []detector.ClusterRef, units []*unit) []*u
 		case here[ref] || s.members[ref] == nil:
 		case s.located():
 			d.leave(s, ref)
+			if c := d.clusters[ref]; c != nil && !d.livesSomewhere(s, ref) {
+				// It has no owners for now. Of no place it would never be read again.
+				d.join(siteKey{cluster: ref}, ref)
+			}
 		case d.livesSomewhere(s, ref):
 			d.leave(s, ref) // found; it is read there
 			d.clusters[ref].located = true

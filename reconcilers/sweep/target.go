@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,7 +146,9 @@ func (r *targeted) locate(ctx context.Context, targets []target) error {
 			continue
 		}
 		d.mu.Lock()
-		if u.errs != nil {
+		if d.clusters[refOf(u.cluster)] == nil {
+			last = errGone
+		} else if u.errs != nil {
 			last = u.errs[0]
 			d.join(siteKey{cluster: refOf(u.cluster)}, refOf(u.cluster))
 		} else {
@@ -191,25 +194,42 @@ func (r *targeted) read(ctx context.Context) error {
 	p := r.sweeper.Providers[base.Scope.Provider]
 	done := map[providers.ID]bool{}
 	for range confirmRounds {
-		r.want(p)
-		var ids []providers.ID
-		for id := range r.ids {
-			if !done[id] {
-				ids = append(ids, id)
-				done[id] = true
-			}
-		}
+		ids := r.unasked(p, done)
 		if len(ids) == 0 {
 			return nil
 		}
-		slices.SortFunc(ids, func(a, b providers.ID) int { return strings.Compare(a.String(), b.String()) })
 		c, err := p.Confirm(ctx, base.Scope, ids)
 		if err != nil {
 			return fmt.Errorf("read %d resources in %s again: %w", len(ids), base.Scope, err)
 		}
 		r.lay(ids, c)
 	}
+	// What nobody has asked the cloud for is not absent from it.
+	left := &providers.Confirmation{Unconfirmed: map[providers.ID]error{}}
+	ids := r.unasked(p, done)
+	for _, id := range ids {
+		left.Unconfirmed[id] = errRestless
+	}
+	r.lay(ids, left)
 	return nil
+}
+
+// errRestless is of what came to be wanted too late to be read.
+var errRestless = errors.New("what is wanted is another resource with each answer")
+
+// unasked gives what the owners want by now and was not asked for, and notes that
+// it is.
+func (r *targeted) unasked(p providers.Provider, done map[providers.ID]bool) []providers.ID {
+	r.want(p)
+	var ids []providers.ID
+	for id := range r.ids {
+		if !done[id] {
+			ids = append(ids, id)
+			done[id] = true
+		}
+	}
+	slices.SortFunc(ids, func(a, b providers.ID) int { return strings.Compare(a.String(), b.String()) })
+	return ids
 }
 
 // want adds what the owners want, as far as it has an id.

@@ -89,8 +89,10 @@ func (r *Remediations) changed(before, now *v1alpha1.Remediation) {
 	}
 }
 
+// clusterOf names a record's cluster as labels do: anybody may make a record by
+// hand, and two that labels do not tell apart must be one series.
 func clusterOf(r *v1alpha1.Remediation) detector.ClusterRef {
-	return detector.ClusterRef{Namespace: r.Namespace, Name: r.Spec.ClusterName}
+	return detector.ClusterRef{Namespace: r.Namespace, Name: word(r.Spec.ClusterName)}
 }
 
 // Describe implements [prometheus.Collector].
@@ -150,7 +152,7 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 	}
 	s.phases[remediationKey{action, string(phase)}]++
 	if phase.InFlight() {
-		s.flying[remediationKey{action, r.Spec.Pool}]++
+		s.flying[remediationKey{action, word(r.Spec.Pool)}]++
 	}
 	if failing(r) {
 		s.failing[action]++
@@ -159,7 +161,7 @@ func (s *remediationSums) add(r *v1alpha1.Remediation) {
 		return
 	}
 	for _, b := range r.Status.Blocked {
-		s.blocked[remediationKey{action, b.By}]++
+		s.blocked[remediationKey{action, word(b.By)}]++
 	}
 	if contested(r) {
 		s.contested++

@@ -162,9 +162,9 @@ func (b *budget) used(flights []reservation, c *candidate) int {
 		in := o.Failed == "" && b.actions.has(o.Action) && !sameOwner(o.Owner, f.Owner)
 		switch b.Scope {
 		case v1alpha1.ScopePool:
-			in = in && o.Cluster == f.Cluster && o.Pool == f.Pool
+			in = in && o.Cluster == f.Cluster && (o.Anywhere || o.Pool == f.Pool)
 		case v1alpha1.ScopeZone:
-			in = in && o.Cluster == f.Cluster && o.Zone == f.Zone
+			in = in && o.Cluster == f.Cluster && (o.Anywhere || o.Zone == f.Zone)
 		case v1alpha1.ScopeCluster:
 			in = in && o.Cluster == f.Cluster
 		}

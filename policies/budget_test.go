@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // TestAllowance: a percentage is rounded down, and one above 0% allows at
@@ -77,5 +80,26 @@ func TestClusterBudget(t *testing.T) {
 				t.Errorf("%d (bounded: %v), want %d", got, bounded, tc.want)
 			}
 		})
+	}
+}
+
+// TestUsedAnywhere: what may be in any pool and zone takes a slot in each, and in
+// no other cluster.
+func TestUsedAnywhere(t *testing.T) {
+	c := &candidate{}
+	c.Finding.Cluster, c.Finding.Pool, c.Finding.Zone = testCluster, "MachineDeployment/a", "z1"
+	for _, scope := range []v1alpha1.BudgetScope{v1alpha1.ScopePool, v1alpha1.ScopeZone} {
+		b := &budget{Budget: v1alpha1.Budget{Scope: scope}}
+		flight := reservation{InFlight: InFlight{Cluster: testCluster, Owner: providers.OwnerRef{Name: "x"}, Pool: "MachineDeployment/b", Zone: "z2", Action: Patch}}
+		for want := range 2 {
+			if got := b.used([]reservation{flight}, c); got != want {
+				t.Errorf("%s, anywhere %v: %d in flight, want %d", scope, flight.Anywhere, got, want)
+			}
+			flight.Anywhere = true
+		}
+		flight.Cluster.Name += "-2"
+		if got := b.used([]reservation{flight}, c); got != 0 {
+			t.Errorf("%s of another cluster: %d", scope, got)
+		}
 	}
 }

@@ -165,6 +165,9 @@ type InFlight struct {
 	Disruptive bool
 	// By says who began it: holdfast, MachineHealthCheck, rollout, a person.
 	By string
+	// Anywhere says that it is not known in what pool and zone of the cluster it
+	// is: it takes a slot in each.
+	Anywhere bool
 	// Failed says why it failed, empty while it runs. A failed replacement
 	// halts its pool until the entry is gone.
 	Failed string

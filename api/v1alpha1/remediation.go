@@ -52,9 +52,10 @@ type RemediationSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is written once"
 	ClusterName string `json:"clusterName"`
-	// Owner is the infrastructure object that wants the resource.
+	// Owner is the infrastructure object that wants the resource. Its apiVersion
+	// is a spelling, which later releases may change.
 	//
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is written once"
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.uid == oldSelf.uid",message="kind, name and uid of the owner are written once"
 	Owner ObjectRef `json:"owner"`
 	// Machine is the owner's Machine; it is not set for owners that are
 	// clusters.

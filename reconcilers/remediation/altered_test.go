@@ -63,7 +63,7 @@ func TestAlteredAfter(t *testing.T) {
 	if len(w.capi.deleted) > 0 {
 		t.Fatalf("deleted %v", w.capi.deleted)
 	}
-	if _, flights, err := w.proc.store.Facts(w.ctx()); err != nil || len(flights) != 1 || !flights[0].ControlPlane {
+	if _, flights, err := w.proc.store.Facts(w.ctx()); err != nil || len(flights) != 1 || !flights[0].ControlPlane || !flights[0].Anywhere {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
 	w.edit(r, func(r *v1alpha1.Remediation) { r.Spec.Machine = own })
@@ -93,6 +93,41 @@ func TestWrittenOnce(t *testing.T) {
 		if err := w.api.Update(w.ctx(), next); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), what) {
 			t.Errorf("edit of %s: %v", what, err)
 		}
+	}
+}
+
+// TestOtherSpelling: a record of a release that knew its owner's kind in another
+// version goes on, before and after its attempt has begun.
+func TestOtherSpelling(t *testing.T) {
+	for name, begun := range map[string]bool{"before": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "")
+			w.tamper("a-1-m1", "/tags/team", "red")
+			if err := w.proc.sweep(); err != nil {
+				t.Fatal(err)
+			}
+			r := w.record("a-1-m1")
+			older := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: r.Name, Labels: r.Labels, OwnerReferences: r.OwnerReferences}, Spec: r.Spec}
+			older.Spec.Owner.APIVersion = "infrastructure.cluster.x-k8s.io/v1beta1"
+			if err := w.api.Delete(w.ctx(), r); err != nil {
+				t.Fatal(err)
+			}
+			w.create(older)
+			if begun {
+				older.Status = r.Status
+				older.Status.Phase = v1alpha1.PhasePending
+				status, err := remediator.Begin(older, w.clock.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				older.Status = status
+				if err := w.api.Status().Update(w.ctx(), older); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.run(10 * time.Minute)
+			w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,11 +41,9 @@ func (c *Controller) ended(ctx context.Context, r *v1alpha1.Remediation) (ctrl.R
 	return c.collect(ctx, r)
 }
 
-// recovered looks whether the group of a failed replacement became whole.
+// recovered looks whether the group of a failed replacement became whole. That
+// the old machine is gone is part of it, whoever has removed it in the end.
 func (c *Controller) recovered(ctx context.Context, r *v1alpha1.Remediation) (bool, error) {
-	if !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionRemoved) {
-		return false, nil // the old machine is still there: nothing was replaced
-	}
 	g, err := c.Replacer.Group(ctx, r)
 	if err != nil || !g.Healthy() {
 		return false, err

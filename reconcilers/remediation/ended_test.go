@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/reconcilers/remediation"
+	"github.com/holdfast-io/holdfast/remediator"
 )
 
 // TestRetention: what has ended is forgotten after a time, or when there is too
@@ -46,5 +47,23 @@ func TestRetention(t *testing.T) {
 	w.run(10 * time.Second)
 	if n := len(w.records()); n != 0 {
 		t.Errorf("%d records are left", n)
+	}
+}
+
+// TestGoneInTheEnd: a replacement that nobody took up halts its pool until the
+// group is whole without the old machine, whoever has removed that.
+func TestGoneInTheEnd(t *testing.T) {
+	w := newWorld(t, "")
+	w.capi.deaf, w.proc.controller.Times.Take = true, 3*time.Minute
+	w.tamper("a-1-m1", "/keyName", "other")
+	w.run(6 * time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseFailed, "NotTaken")
+	w.capi.deaf = false
+	if err := w.api.Delete(w.ctx(), w.find("a-1-m1")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5 * time.Minute)
+	if r := w.record("a-1-m1"); r == nil || remediator.Halts(r) {
+		t.Errorf("the pool is still halted: %s", w.story())
 	}
 }

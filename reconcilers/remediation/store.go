@@ -108,7 +108,7 @@ func (s *Store) Facts(ctx context.Context) (map[string]policies.History, []polic
 		}
 		if r.Status.Phase.InFlight() && remediator.Altered(r) != "" {
 			// What it says of itself is not to be believed: the worst is.
-			flight.ControlPlane, flight.Disruptive, flight.Action = true, true, policies.Replace
+			flight.ControlPlane, flight.Disruptive, flight.Anywhere, flight.Action = true, true, true, policies.Replace
 		}
 		switch {
 		case r.Status.Phase.InFlight() && !own:

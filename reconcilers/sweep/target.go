@@ -108,6 +108,7 @@ type targeted struct {
 func (r *targeted) find(targets []target) map[detector.ClusterRef]map[providers.OwnerRef]bool {
 	out := map[detector.ClusterRef]map[providers.OwnerRef]bool{}
 	for _, t := range targets {
+		asked := t.owner
 		for _, c := range r.inv.Clusters {
 			if refOf(c) != t.cluster {
 				continue
@@ -117,9 +118,10 @@ func (r *targeted) find(targets []target) map[detector.ClusterRef]map[providers.
 					out[t.cluster] = map[providers.OwnerRef]bool{}
 				}
 				out[t.cluster][o.Ref] = true
+				asked = o.Ref // a record of an earlier release may spell its version otherwise
 			}
 		}
-		r.asked[t.owner] = true
+		r.asked[asked] = true
 		maps.Copy(r.ids, t.ids)
 	}
 	return out

@@ -2,6 +2,7 @@ package remediator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +79,9 @@ func (d *Drainer) Uncordon(ctx context.Context, r *v1alpha1.Remediation) error {
 		return nil
 	}
 	_, node, remote, err := d.find(ctx, r)
+	if errors.Is(err, errOtherNode) {
+		return nil // the one that was cordoned is gone
+	}
 	if err != nil || node == nil || node.Name != r.Status.Drain.Node || !node.Spec.Unschedulable {
 		return err
 	}
@@ -89,7 +93,12 @@ func (d *Drainer) Uncordon(ctx context.Context, r *v1alpha1.Remediation) error {
 	return nil
 }
 
-// find gives the Machine and its node; no node where there is none.
+// errOtherNode says that a node bears the name of a Machine's own and is not known
+// to be it: what runs there is not the Machine's.
+var errOtherNode = errors.New("it is not the Machine's node")
+
+// find gives the Machine and its node; no node where there is none. A name alone
+// makes no node the Machine's.
 func (d *Drainer) find(ctx context.Context, r *v1alpha1.Remediation) (*clusterv1.Machine, *corev1.Node, client.Client, error) {
 	m, err := d.machine(ctx, r)
 	if err != nil || m == nil || m.Status.NodeRef.Name == "" {
@@ -109,6 +118,9 @@ func (d *Drainer) find(ctx context.Context, r *v1alpha1.Remediation) (*clusterv1
 		return m, nil, remote, nil
 	case err != nil:
 		return m, nil, nil, fmt.Errorf("get node %s: %w", m.Status.NodeRef.Name, err)
+	case node.Spec.ProviderID == "" || node.Spec.ProviderID != m.Spec.ProviderID:
+		return m, nil, nil, fmt.Errorf("node %s has providerID %q, and Machine %s has %q: %w",
+			node.Name, Line(node.Spec.ProviderID, maxName), m.Name, m.Spec.ProviderID, errOtherNode)
 	}
 	return m, node, remote, nil
 }

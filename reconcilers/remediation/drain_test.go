@@ -22,8 +22,9 @@ func (w *world) node(machine string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-" + machine}}
 	err := w.api.Get(w.ctx(), client.ObjectKeyFromObject(n), n)
 	if apierrors.IsNotFound(err) {
-		w.create(n)
 		m := w.find(machine)
+		n.Spec.ProviderID = m.Spec.ProviderID
+		w.create(n)
 		w.update(m, func() { m.Status.NodeRef.Name = n.Name })
 		w.t.Cleanup(func() { _ = w.api.Delete(w.ctx(), n) })
 		return n
@@ -94,5 +95,34 @@ func TestCordonedBefore(t *testing.T) {
 	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
 	if !w.node("a-1-m1").Spec.Unschedulable {
 		t.Error("the node was made schedulable")
+	}
+}
+
+// TestNodeOfAnother: a node that bears the name of the machine's own and is that of
+// another instance by now is left alone, and the machine is not stopped.
+func TestNodeOfAnother(t *testing.T) {
+	w := newWorld(t, "")
+	n := w.node("a-1-m1")
+	if err := w.api.Delete(w.ctx(), n); err != nil {
+		t.Fatal(err)
+	}
+	another := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-another"}}
+	w.create(another)
+	w.tamper("a-1-m1", "/instanceType", "t3.nano")
+	if err := w.proc.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.record("a-1-m1")
+	if err := w.proc.reconcile(r.Name); err == nil {
+		t.Error("nothing is said of a node that is another's")
+	}
+	w.phase("a-1-m1", v1alpha1.PhaseRunning, "")
+	w.clock.Step(40 * time.Minute)
+	if err := w.proc.reconcile(r.Name); err != nil {
+		t.Error(err)
+	}
+	w.phase("a-1-m1", v1alpha1.PhaseFailed, "DrainFailed")
+	if w.node("a-1-m1").Spec.Unschedulable || w.applied() > 0 {
+		t.Errorf("cordoned: %v, asked the cloud %d times: %s", w.node("a-1-m1").Spec.Unschedulable, w.applied(), w.story())
 	}
 }

@@ -2,12 +2,14 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 // Names of the gates, as they stand in Block.By.
@@ -95,6 +97,35 @@ func Gates() []string {
 		out[i] = g.name
 	}
 	return out
+}
+
+// ownerGates are those that are about an owner, whatever drifts of it.
+var ownerGates = []string{GateMode, GateNotKnown, GatePaused, GateDeleting, GateMoving, GateExternallyManaged, GateSkipRemediation}
+
+// Holding gives the first gate that keeps an owner from being touched at all,
+// whether or not anything of it drifts. Findings and history are not looked at.
+// It is pure.
+func Holding(in Input, cluster detector.ClusterRef, owner providers.OwnerRef) (Block, bool) {
+	r := newRun(in)
+	c := &candidate{effective: r.effectiveFor(cluster)}
+	c.Finding.Cluster, c.Finding.Owner = cluster, owner
+	if facts, ok := in.Clusters[cluster]; ok {
+		c.cluster = &facts
+	}
+	if facts, ok := in.Owners[owner]; ok {
+		c.owner = &facts
+	}
+	c.Mode, _ = c.mode(c.effective.Mode)
+	for _, g := range gates {
+		if !slices.Contains(ownerGates, g.name) {
+			continue
+		}
+		if b, closed := g.check(r, c); closed {
+			b.By = g.name
+			return b, true
+		}
+	}
+	return Block{}, false
 }
 
 func blocked(format string, args ...any) (Block, bool) {

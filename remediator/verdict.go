@@ -41,6 +41,8 @@ type Read struct {
 	Exists map[providers.OwnerRef]bool
 	// Decisions of the cluster.
 	Decisions []policies.Decision
+	// Held are owners that are not to be touched at all, whatever drifts.
+	Held map[providers.OwnerRef]policies.Block
 	// Wanted and Seen are the resources of the owner that a fresh read was
 	// about, also where they do not differ; other reads have none.
 	Wanted []providers.Resource
@@ -123,6 +125,17 @@ func exists(set map[providers.OwnerRef]bool, owner providers.OwnerRef) bool {
 		}
 	}
 	return false
+}
+
+// HeldBy is the gate by which a record's owner is not to be touched, nil if there
+// is none.
+func (r Read) HeldBy(record *v1alpha1.Remediation) *policies.Block {
+	for ref, b := range r.Held {
+		if ref.UID == record.Spec.Owner.UID && ref.Name == record.Spec.Owner.Name {
+			return &b
+		}
+	}
+	return nil
 }
 
 // OwnerOf is the owner of a record.

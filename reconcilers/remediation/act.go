@@ -27,33 +27,18 @@ func asNoPath(err error, target **remediator.NoPathError) bool { return errors.A
 var hardGates = []string{policies.GateMode, policies.GateNotDrift, policies.GateNotKnown, policies.GatePaused, policies.GateDeleting,
 	policies.GateMoving, policies.GateExternallyManaged, policies.GateSkipRemediation, policies.GateAmbiguous}
 
-// ownerGates are those of them that are about the owner, whatever drifts.
-var ownerGates = []string{policies.GateMode, policies.GatePaused, policies.GateDeleting, policies.GateMoving,
-	policies.GateExternallyManaged, policies.GateSkipRemediation}
-
 // hardBlock gives the hard gate that holds a record. Where the drift is not the
-// record's any more, as when a machine has been stopped half-way, what else the
-// owner has tells of the gates that are about it.
+// record's any more, or none shows, as when a change is half-way, the gates that
+// are about the owner hold all the same.
 func hardBlock(r *v1alpha1.Remediation, v remediator.Verdict, read remediator.Read) *policies.Block {
-	closed := func(d *policies.Decision, gates []string) *policies.Block {
-		if i := slices.IndexFunc(d.Blocked, func(b policies.Block) bool { return slices.Contains(gates, b.By) }); i >= 0 {
-			return &d.Blocked[i]
-		}
+	if v.Decision == nil {
+		return read.HeldBy(r)
+	}
+	i := slices.IndexFunc(v.Decision.Blocked, func(b policies.Block) bool { return slices.Contains(hardGates, b.By) })
+	if i < 0 {
 		return nil
 	}
-	if v.Decision != nil {
-		return closed(v.Decision, hardGates)
-	}
-	for i := range read.Decisions {
-		d := &read.Decisions[i]
-		if d.Finding.Owner.UID != r.Spec.Owner.UID || d.Action != policies.Patch && d.Action != policies.Replace {
-			continue
-		}
-		if b := closed(d, ownerGates); b != nil {
-			return b
-		}
-	}
-	return nil
+	return &v.Decision.Blocked[i]
 }
 
 // wantedStill reports whether what is decided now is what the record does.

@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/fake"
 )
@@ -422,5 +423,40 @@ func TestPausedWhileSettling(t *testing.T) {
 	w.phase("a-1-m1", v1alpha1.PhaseRunning, "Waiting")
 	if n := w.applied() - before; n > 0 {
 		t.Errorf("wrote %d times to a paused cluster's machine", n)
+	}
+}
+
+// TestHeldWhileNothingShows: what the cloud is in the middle of waits too when the
+// read shows no drift any more that would tell of the gate.
+func TestHeldWhileNothingShows(t *testing.T) {
+	for name, hold := range map[string]func(*world){
+		"paused": pauseCluster,
+		"mode annotated": func(w *world) {
+			m := w.find("a-1-m1")
+			w.update(m, func() { m.Annotations = map[string]string{v1alpha1.AnnotationMode: "observe"} })
+		},
+		"mode": func(w *world) {
+			set, problems := policies.LoadSources(policies.Options{}, policies.Source{Name: "p.yaml", Data: []byte(
+				strings.Replace(policyHead, "mode: enforce", "mode: observe", 1) + strings.ReplaceAll(policyBase, "REPLACE", ""))})
+			if err := problems.Err(); err != nil {
+				t.Fatal(err)
+			}
+			w.set = set
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "")
+			w.restart = &restart{never: true}
+			w.tamper("a-1-m1", "/tags/team", "red")
+			w.run(10 * time.Second)
+			w.phase("a-1-m1", v1alpha1.PhaseRunning, "Settling")
+			hold(w)
+			before := w.applied()
+			w.run(time.Minute)
+			w.phase("a-1-m1", v1alpha1.PhaseRunning, "Waiting")
+			if n := w.applied() - before; n > 0 {
+				t.Errorf("wrote %d times", n)
+			}
+		})
 	}
 }

@@ -126,7 +126,7 @@ func resourceOf(d *policies.Decision) providers.ID {
 // readOf gathers what an outcome says about one cluster.
 func readOf(o *sweep.Outcome, c *inventory.Cluster) remediator.Read {
 	read := remediator.Read{At: o.At, Owners: map[providers.OwnerRef]bool{}, Exists: map[providers.OwnerRef]bool{}, ChangedBy: o.ChangedBy,
-		Wanted: o.Wanted, Seen: o.Seen}
+		Wanted: o.Wanted, Seen: o.Seen, Held: o.Held}
 	key := c.Key()
 	for _, owner := range c.Owners {
 		read.Exists[owner.Ref] = true

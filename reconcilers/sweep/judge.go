@@ -86,6 +86,14 @@ func (j *judgement) decide(ctx context.Context) *Outcome {
 			out.Result.Decisions = append(out.Result.Decisions, decision)
 		}
 	}
+	if !j.whole && j.cause == CauseVerify {
+		out.Held = map[providers.OwnerRef]policies.Block{}
+		for o, r := range j.results {
+			if b, held := policies.Holding(in, r.Cluster(), o.Ref); held {
+				out.Held[o.Ref] = b
+			}
+		}
+	}
 	j.remember(out)
 	return out
 }

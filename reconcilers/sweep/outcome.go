@@ -40,6 +40,9 @@ type Outcome struct {
 	// interrupted goes on by them. Other outcomes have none.
 	Wanted []providers.Resource
 	Seen   map[providers.ID]*providers.Resource
+	// Held says by which gate the owner that [Daemon.Fresh] read is not to be
+	// touched at all, also where nothing of it drifts. Other outcomes have none.
+	Held map[providers.OwnerRef]policies.Block
 	// ChangedBy names who changed a resource last, where events told; the text
 	// is hostile.
 	ChangedBy map[providers.ID]string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -241,7 +242,16 @@ func (o *observer) recordOf(owner string, since mark) *record {
 			found = r
 		}
 	}
-	return found
+	return found.now()
+}
+
+// now is the record as it is seen at this moment, nil if there is none. The caller
+// holds the lock.
+func (r *record) now() *record {
+	if r == nil {
+		return nil
+	}
+	return &record{Remediation: r.Remediation, stages: slices.Clone(r.stages)}
 }
 
 // reaches waits for an owner's record to be in a phase, and tells of each stage
@@ -264,6 +274,7 @@ func (p *play) reaches(owner string, since mark, phase v1alpha1.RemediationPhase
 	for {
 		var next *v1alpha1.RemediationStatus
 		p.until(what, func() string {
+			r = p.seen.records[r.UID].now()
 			if n := p.told[r.Name]; n < len(r.stages) {
 				next = &r.stages[n]
 				p.told[r.Name]++

@@ -253,7 +253,7 @@ func newRemediationsChange(verb, short string, what reply) *cobra.Command {
 // changeOne edits the record as it is now: the answer is to what the person saw
 // only if nothing came between, and a conflict asks again.
 func changeOne(ctx context.Context, c client.Client, key client.ObjectKey, who string, what reply) (done string, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	once := func() error {
 		r := &v1alpha1.Remediation{}
 		if err := c.Get(ctx, key, r); err != nil {
 			return err
@@ -263,7 +263,13 @@ func changeOne(ctx context.Context, c client.Client, key client.ObjectKey, who s
 			return err
 		}
 		return c.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	})
+	}
+	var last error
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { last = once(); return last })
+	if err == nil {
+		// client-go takes a call that was cancelled or timed out for one that went well.
+		err = last
+	}
 	return done, err
 }
 

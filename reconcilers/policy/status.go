@@ -168,7 +168,7 @@ func (w *Writer) write(ctx context.Context) error {
 // is gone, is left for the next load.
 func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]string) error {
 	var told *v1alpha1.DriftPolicy
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	once := func() error {
 		live := &v1alpha1.DriftPolicy{}
 		if err := w.Reader.Get(ctx, client.ObjectKey{Name: st.Name}, live); err != nil {
 			return client.IgnoreNotFound(err)
@@ -189,7 +189,13 @@ func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]s
 			told = next
 		}
 		return nil
-	})
+	}
+	var last error
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { last = once(); return last })
+	if err == nil {
+		// client-go takes a call that was cancelled or timed out for one that went well.
+		err = last
+	}
 	if err != nil {
 		return fmt.Errorf("write the status of DriftPolicy %s: %w", st.Name, err)
 	}

@@ -38,7 +38,7 @@ func (w *writer) set(ctx context.Context, o client.Object, conditions []conditio
 		return written{}, err
 	}
 	var done written
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	once := func() error {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(gvk)
 		if err := w.reader.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
@@ -53,7 +53,13 @@ func (w *writer) set(ctx context.Context, o client.Object, conditions []conditio
 			return nil
 		}
 		return w.write(ctx, live, at, conditions, done.before, now)
-	})
+	}
+	var last error
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { last = once(); return last })
+	if err == nil {
+		// client-go takes a call that was cancelled or timed out for one that went well.
+		err = last
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return written{}, fmt.Errorf("set the conditions of %s %s/%s: %w", wanted.Kind, o.GetNamespace(), o.GetName(), err)
 	}

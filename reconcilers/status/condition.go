@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/providers"
 )
 
 const (
@@ -44,7 +45,7 @@ func (c *condition) same(have *condition) bool {
 		return false
 	}
 	return c.message == have.message ||
-		c.status == metav1.ConditionUnknown && shape(c.message) == shape(have.message)
+		c.status == metav1.ConditionUnknown && providers.Shape(c.message) == providers.Shape(have.message)
 }
 
 // carried gives those of our conditions that a typed object carries, wherever

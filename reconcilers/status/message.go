@@ -146,17 +146,3 @@ func bounded(message string, limit int) string {
 	}
 	return message[:cut] + "…"
 }
-
-// shape is a message without its numbers, names and addresses that hold one.
-// The reasons of failed reads quote errors, with request ids, ports and times
-// that are others in every read: where no more than those differ, the condition
-// stays as it is.
-func shape(message string) string {
-	words := strings.Fields(message)
-	for i, w := range words {
-		if strings.ContainsAny(w, "0123456789") {
-			words[i] = "#"
-		}
-	}
-	return strings.Join(words, " ")
-}

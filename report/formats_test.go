@@ -375,7 +375,7 @@ func validOpenReport(t *testing.T, schema *validator.Schema, text []byte) {
 func TestObjectNamesStayApart(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"eu-1", "EU-1", "eu_1", "eu.1", "", "日本", "本日", strings.Repeat("a", 64), strings.Repeat("a", 65), "-", "--"} {
-		got := objectName(name)
+		got := ObjectName(name)
 		if other, ok := seen[got]; ok {
 			t.Errorf("%q and %q both become %q", name, other, got)
 		}

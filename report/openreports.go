@@ -37,25 +37,13 @@ func writeOpenReports(w io.Writer, r *Report, _ Style) error {
 }
 
 func openReport(r *Report, c *clusterView) *v1alpha1.Report {
-	out := &v1alpha1.Report{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Report"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      objectName("holdfast-" + c.Name),
-			Namespace: objectName(c.Namespace),
-			Labels:    map[string]string{"app.kubernetes.io/managed-by": "holdfast"},
-		},
-		Source: "holdfast",
-		Scope: &corev1.ObjectReference{
-			APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster",
-			Namespace: cleanWide.clean(c.Namespace), Name: cleanWide.clean(c.Name),
-		},
-		Results: []v1alpha1.ReportResult{},
-	}
-
+	out := NewOpenReport("holdfast-"+c.Name, detector.ClusterRef{Namespace: c.Namespace, Name: c.Name})
 	at := metav1.Timestamp{Seconds: r.Generated.Unix()}
 	for _, owner := range ownersOf(r, c) {
 		if len(owner.findings) == 0 {
-			out.Results = append(out.Results, quietResult(c, &owner.ref, at))
+			result := quietResult(&owner.ref, c.Namespace, c.hush(), c.whyUncompared())
+			result.Timestamp = at
+			out.Results = append(out.Results, result)
 		}
 		for _, f := range owner.findings {
 			result := openResult(f)
@@ -66,30 +54,83 @@ func openReport(r *Report, c *clusterView) *v1alpha1.Report {
 	for i := range c.problems {
 		p := &c.problems[i]
 		out.Results = append(out.Results, v1alpha1.ReportResult{
-			Source: "holdfast", Policy: "holdfast", Rule: cleanWide.clean(p.Reason), Category: "scan", Result: "error", Timestamp: at,
+			Source: openSource, Policy: openSource, Rule: cleanWide.clean(p.Reason), Category: "scan", Result: "error", Timestamp: at,
 			Description: problemText(p),
 		})
 	}
-	for i := range out.Results {
-		count(&out.Summary, out.Results[i].Result)
-	}
+	out.Summary = OpenSummary(out.Results)
 	return out
 }
 
-// quietResult is for an owner without findings: in sync, if there was
-// something to compare it with.
-func quietResult(c *clusterView, o *providers.OwnerRef, at metav1.Timestamp) v1alpha1.ReportResult {
-	result := v1alpha1.ReportResult{
-		Source: "holdfast", Policy: "holdfast", Category: "drift", Result: "pass", Scored: true, Timestamp: at, Subjects: subjects(o),
+// openSource is what made the reports and results.
+const openSource = "holdfast"
+
+// NewOpenReport is a Report object about a cluster, without results.
+func NewOpenReport(name string, cluster detector.ClusterRef) *v1alpha1.Report {
+	return &v1alpha1.Report{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Report"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      ObjectName(name),
+			Namespace: ObjectName(cluster.Namespace),
+			Labels:    map[string]string{"app.kubernetes.io/managed-by": openSource},
+		},
+		Source: openSource,
+		Scope: &corev1.ObjectReference{
+			APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster",
+			Namespace: cleanWide.clean(cluster.Namespace), Name: cleanWide.clean(cluster.Name),
+		},
+		Results: []v1alpha1.ReportResult{},
 	}
-	text := ownerText(o, c.Namespace) + " is in sync."
+}
+
+// OpenSummary counts results.
+func OpenSummary(results []v1alpha1.ReportResult) v1alpha1.ReportSummary {
+	var s v1alpha1.ReportSummary
+	for i := range results {
+		count(&s, results[i].Result)
+	}
+	return s
+}
+
+// hush is why an owner has no findings that are shown.
+type hush int
+
+const (
+	hushInSync hush = iota
+	hushUncompared
+	hushIgnored
+	hushForeign
+)
+
+// hush is that of the cluster's owners: which of them have silenced findings is
+// not known here.
+func (c *clusterView) hush() hush {
 	switch {
 	case c.uncompared():
+		return hushUncompared
+	case c.Ignored > 0:
+		return hushIgnored
+	case c.Foreign > 0:
+		return hushForeign
+	}
+	return hushInSync
+}
+
+// quietResult is for an owner without findings: in sync, if there was
+// something to compare it with, else with the reason why there was not.
+func quietResult(o *providers.OwnerRef, namespace string, h hush, why string) v1alpha1.ReportResult {
+	result := v1alpha1.ReportResult{
+		Source: openSource, Policy: openSource, Category: "drift", Result: "pass", Scored: true, Subjects: subjects(o),
+	}
+	text := ownerText(o, namespace)
+	switch h {
+	case hushUncompared:
 		result.Result, result.Scored = "skip", false
-		text = ownerText(o, c.Namespace) + " was not compared: " + c.whyUncompared() + "."
-	case c.Ignored+c.Foreign > 0:
-		// Which owners have silenced findings is not known here.
-		text = ownerText(o, c.Namespace) + ": " + quietWords(c.Ignored) + "."
+		text += " was not compared: " + why + "."
+	case hushIgnored, hushForeign:
+		text += ": " + quietWords(truth(h == hushIgnored)) + "."
+	default:
+		text += " is in sync."
 	}
 	result.Description = cleanWide.clean(text)
 	return result
@@ -97,8 +138,8 @@ func quietResult(c *clusterView, o *providers.OwnerRef, at metav1.Timestamp) v1a
 
 func openResult(f *Finding) v1alpha1.ReportResult {
 	result := v1alpha1.ReportResult{
-		Source:      "holdfast",
-		Policy:      cleanWide.clean(firstOf(f.Policy, "holdfast")),
+		Source:      openSource,
+		Policy:      cleanWide.clean(firstOf(f.Policy, openSource)),
 		Rule:        cleanWide.clean(f.Rule),
 		Category:    "drift",
 		Severity:    v1alpha1.ResultSeverity(severities[rank(f.Severity)]),
@@ -166,9 +207,10 @@ var (
 	notInName = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// objectName makes a name that an API server takes (RFC 1123 label). A name
-// that had to be changed gets a digest, so that two of them stay apart.
-func objectName(name string) string {
+// ObjectName makes a name that an API server takes (RFC 1123 label), and that is
+// a label's value too. A name that had to be changed gets a digest, so that two of
+// them stay apart; the empty name stays empty.
+func ObjectName(name string) string {
 	if name == "" || validName.MatchString(name) {
 		return name
 	}

@@ -51,7 +51,8 @@ type controllerConfig struct {
 	LogLevel  string `json:"logLevel"`
 	LogFormat string `json:"logFormat"`
 
-	Nodes bool `json:"nodes"`
+	Nodes   bool `json:"nodes"`
+	Reports bool `json:"reports"`
 
 	AWSEventQueue  string            `json:"awsEventQueue,omitempty"`
 	AWSEventQueues map[string]string `json:"awsEventQueues,omitempty"`
@@ -109,6 +110,7 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "least level that is logged: "+strings.Join(logLevelNames(), ", "))
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "json or text")
 	f.BoolVar(&c.Nodes, "nodes", c.Nodes, "compare the Nodes of workload clusters too, by the kubeconfig Secrets of the clusters")
+	f.BoolVar(&c.Reports, "reports", c.Reports, "keep OpenReports Report objects of each cluster and pool, for Policy Reporter (docs/reports.md)")
 	f.StringVar(&c.AWSEventQueue, "aws-event-queue", c.AWSEventQueue, "name of the SQS queue with AWS events that each account and region has; empty reads none (docs/events.md)")
 	f.StringToStringVar(&c.AWSEventQueues, "aws-event-queues", c.AWSEventQueues, "ACCOUNT/REGION=URL of SQS queues that are called otherwise or are elsewhere; repeatable")
 	f.DurationVar(&c.CreationGrace.Duration, "creation-grace", c.CreationGrace.Duration, "age below which a resource that is not found is not called missing")

@@ -120,6 +120,9 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if writer != nil {
 		sinks = append(sinks, writer)
 	}
+	if sinks, err = d.reports(c, sinks, log); err != nil {
+		return nil, err
+	}
 	d.daemon = &sweep.Daemon{
 		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
 		Policies: source.Set, PolicyChanges: source.Changes(),

@@ -92,7 +92,7 @@ var (
 	leader = define(gauge, "leader",
 		"1 in the process that reads and acts, 0 in one that waits to take over.")
 	sinkErrors = define(counter, "sink_errors_total",
-		"Outcomes that could not be handed on in full: to conditions, records, metrics, notifications.", labelReason)
+		"Outcomes that could not be handed on in full: to conditions, records, metrics, notifications, reports.", labelReason)
 
 	remediations = perCluster(gauge, "remediations",
 		"Remediation objects, by phase.", labelAction, labelStatus)

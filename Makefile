@@ -64,9 +64,10 @@ golden: ## Rewrite golden files from what the code does now
 	HOLDFAST_HELM=$$(hack/helm/build.sh 3) HOLDFAST_HELM4=$$(hack/helm/build.sh 4) $(GO) test ./test/chart -run 'TestGenerated|TestGolden' -update
 
 .PHONY: generate
-generate: ## Generate deep copies and CRDs from api/
+generate: ## Generate deep copies and CRDs from api/, and OpenReports' CRDs from the module in go.mod
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
 	cp api/crds/*.yaml charts/holdfast/files/crds/
+	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen crd:maxDescLen=0 paths=github.com/openreports/reports-api/apis/openreports.io/v1alpha1 output:crd:dir=charts/holdfast/files/openreports
 
 .PHONY: lint
 lint: ## Lint, with the import arrows

@@ -15,6 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/holdfast-io/holdfast/test/controlplane"
 )
 
 // TestLint holds chart and profiles to Helm's own rules, by both versions.
@@ -34,7 +36,7 @@ func TestGolden(t *testing.T) {
 	hs := helms(t)
 	for _, profile := range profiles(t) {
 		t.Run(profile, func(t *testing.T) {
-			args := []string{"-f", profileFile(profile), "--set", "crds.enabled=false"}
+			args := []string{"-f", profileFile(profile), "--set", "crds.enabled=false,reports.crds.enabled=false"}
 			rendered, err := hs["3"].template(t, args...)
 			if err != nil {
 				t.Fatal(err)
@@ -111,12 +113,63 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// TestRights: the chart grants what docs/controller-observe.yaml and
-// docs/controller-enforce.yaml say, as which tests run the program through
+// TestReportCRDs: those of OpenReports come only where they are asked for, and are
+// what the module that Holdfast writes them by defines, but for its descriptions.
+func TestReportCRDs(t *testing.T) {
+	rendered, err := helms(t)["3"].template(t, "--set", "crds.enabled=false,reports.crds.enabled=true", "-s", "templates/crds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := objects(t, rendered)
+	if len(found) != 2 {
+		t.Fatalf("%d CRDs, want 2", len(found))
+	}
+	dir, err := controlplane.ModuleDir("github.com/openreports/reports-api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range found {
+		data, err := os.ReadFile(filepath.Join(dir, "config", "crd", "openreports.io_"+strings.TrimSuffix(u.GetName(), ".openreports.io")+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := objects(t, string(data))[0]
+		undescribed(source.Object)
+		if d := cmp.Diff(source.Object["spec"], u.Object["spec"]); d != "" {
+			t.Errorf("%s (-module +chart; run `make generate`):\n%s", u.GetName(), d)
+		}
+		if u.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("%s goes with the release, and takes every report along", u.GetName())
+		}
+	}
+}
+
+// undescribed takes away every description of a schema.
+func undescribed(of any) {
+	switch of := of.(type) {
+	case map[string]any:
+		if _, isText := of["description"].(string); isText {
+			delete(of, "description")
+		}
+		for _, v := range of {
+			undescribed(v)
+		}
+	case []any:
+		for _, v := range of {
+			undescribed(v)
+		}
+	}
+}
+
+// TestRights: the chart grants what docs/controller-observe.yaml,
+// docs/controller-enforce.yaml and docs/controller-reports.yaml say, as which tests run the program through
 // everything that it does; and an observing install not one verb of the latter.
 func TestRights(t *testing.T) {
-	for mode, files := range map[string][]string{"observe": {"observe"}, "enforce": {"observe", "enforce"}} {
-		t.Run(mode, func(t *testing.T) {
+	for set, files := range map[string][]string{
+		"mode=observe": {"observe"}, "mode=enforce": {"observe", "enforce"},
+		"mode=observe,reports.enabled=true": {"observe", "reports"},
+	} {
+		t.Run(set, func(t *testing.T) {
 			var want []rbacv1.PolicyRule
 			for _, file := range files {
 				data, err := os.ReadFile(filepath.Join("..", "..", "docs", "controller-"+file+".yaml"))
@@ -127,7 +180,7 @@ func TestRights(t *testing.T) {
 					want = append(want, into[rbacv1.ClusterRole](t, u).Rules...)
 				}
 			}
-			rendered, err := helms(t)["3"].template(t, "--set", "mode="+mode)
+			rendered, err := helms(t)["3"].template(t, "--set", set)
 			if err != nil {
 				t.Fatal(err)
 			}

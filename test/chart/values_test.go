@@ -111,7 +111,7 @@ func properties(s map[string]any, of []*value, config map[string]any) {
 // make no sense in a pod.
 var chartOwn = []string{"aws-event-queue", "aws-event-queues", "config", "context", "health-probe-bind-address", "help", "kubeconfig",
 	"leader-elect", "leader-election-id", "leader-election-namespace", "log-format", "log-level", "metrics-bind-address",
-	"metrics-cert-dir", "metrics-secure", "namespace", "nodes", "policy", "policy-objects"}
+	"metrics-cert-dir", "metrics-secure", "namespace", "nodes", "policy", "policy-objects", "reports"}
 
 var flagLine = regexp.MustCompile(`^\s+(?:-\w, )?\s*--([a-z-]+)(?: (\w+))?\s{2,}(.*)$`)
 

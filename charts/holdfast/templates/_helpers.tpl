@@ -66,6 +66,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "kind" "ControllerConfiguration"
   "policyObjects" .Values.policyObjects
   "nodes" .Values.nodes
+  "reports" .Values.reports.enabled
   "leaderElect" true
   "leaderElectionId" (include "holdfast.fullname" .)
   "leaderElectionNamespace" .Release.Namespace

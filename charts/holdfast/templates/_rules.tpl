@@ -1,5 +1,5 @@
-{{/* The verbs in use, as docs/controller-observe.yaml and
-     docs/controller-enforce.yaml have them; a test compares them. */}}
+{{/* The verbs in use, as docs/controller-observe.yaml, docs/controller-reports.yaml
+     and docs/controller-enforce.yaml have them; a test compares them. */}}
 
 {{- define "holdfast.observeRules" -}}
 # What is compared, and what it is compared with.
@@ -38,6 +38,12 @@
 - apiGroups: [drift.holdfast.io]
   resources: [remediations]
   verbs: [get, list, watch]
+{{- if .Values.reports.enabled }}
+# Reports.
+- apiGroups: [openreports.io]
+  resources: [reports]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
 {{- end -}}
 
 {{/* What belongs to no namespace. */}}

@@ -1,3 +1,5 @@
+//go:build !nodemo
+
 package main
 
 import (
@@ -21,6 +23,13 @@ type demoFlags struct {
 	// saveSnapshot is where the second report leaves what it saw.
 	saveSnapshot string
 }
+
+// demoHelp is the demo's line in the program's help.
+const demoHelp = `
+  holdfast demo          shows a report without a cluster, a cloud or a network`
+
+// demoCommands is empty in a build with the tag nodemo.
+func demoCommands() []*cobra.Command { return []*cobra.Command{newDemoCommand()} }
 
 func newDemoCommand() *cobra.Command {
 	f := &demoFlags{}

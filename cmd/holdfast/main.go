@@ -134,8 +134,7 @@ func newRootCommand(name string) *cobra.Command {
 		Short: "Find and explain drift between Cluster API objects and the cloud",
 		Long: `Holdfast compares what runs in AWS and vSphere with what Cluster API objects
 declare, and reports what differs.
-
-  holdfast demo          shows a report without a cluster, a cloud or a network
+` + demoHelp + `
   holdfast report        reports on a management cluster, or on a folder of YAML
   holdfast policy        checks, explains and tests policies
 
@@ -153,7 +152,8 @@ declare, and reports what differs.
 		// cobra shows this name in help and completions.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
-	root.AddCommand(newReportCommand(), newControllerCommand(), newRemediationsCommand(), newSweepCommand(), newStatusCommand(), newPolicyCommand(), newDemoCommand(), newVersionCommand())
+	root.AddCommand(newReportCommand(), newControllerCommand(), newRemediationsCommand(), newSweepCommand(), newStatusCommand(), newPolicyCommand(), newVersionCommand())
+	root.AddCommand(demoCommands()...)
 	callBy(name, root)
 	return root
 }

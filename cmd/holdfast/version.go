@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -9,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the release build; otherwise the build information tells.
-var version = ""
+// Version and commit are set by the release build, which must not depend on there
+// being a .git; otherwise the build information tells.
+var version, commit = "", ""
 
 type versionInfo struct {
 	Version   string `json:"version"`
@@ -23,6 +25,7 @@ type versionInfo struct {
 func buildVersion() versionInfo {
 	v := versionInfo{
 		Version:   version,
+		Commit:    commit,
 		GoVersion: runtime.Version(),
 		Platform:  runtime.GOOS + "/" + runtime.GOARCH,
 	}
@@ -33,7 +36,7 @@ func buildVersion() versionInfo {
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			v.Commit = s.Value
+			v.Commit = cmp.Or(commit, s.Value)
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
 		}

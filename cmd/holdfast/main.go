@@ -153,6 +153,7 @@ declare, and reports what differs.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	root.AddCommand(newReportCommand(), newControllerCommand(), newRemediationsCommand(), newSweepCommand(), newStatusCommand(), newPolicyCommand(), newVersionCommand())
+	root.AddCommand(newManCommand())
 	root.AddCommand(demoCommands()...)
 	callBy(name, root)
 	return root

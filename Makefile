@@ -8,6 +8,7 @@ TOOL := $(GO) tool -modfile=hack/tools/go.mod
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 10s
 SOAK ?= 20m
+PLATFORMS ?=
 
 .PHONY: help
 help: ## Show this help
@@ -68,6 +69,40 @@ generate: ## Generate deep copies and CRDs from api/, and OpenReports' CRDs from
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen object paths=./api/v1alpha1 crd paths=./api/v1alpha1 output:crd:dir=api/crds
 	cp api/crds/*.yaml charts/holdfast/files/crds/
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen crd:maxDescLen=0 paths=github.com/openreports/reports-api/apis/openreports.io/v1alpha1 output:crd:dir=charts/holdfast/files/openreports
+
+.PHONY: image
+image: ## Make the container image as an OCI layout in dist/image, for all PLATFORMS; needs no Docker
+	hack/image/run.sh layout dist/image $(PLATFORMS)
+
+.PHONY: verify-image
+verify-image: ## Make the image twice, in two folders, and fail unless it is the same and starts
+	cd hack/image && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test .
+	hack/image/verify.sh $(PLATFORMS)
+
+.PHONY: sbom
+sbom: ## Write CycloneDX lists of what is in the image and in the released program to dist/sbom
+	hack/release/sbom.sh dist/sbom
+
+.PHONY: archives
+archives: ## Pack the program for every platform into dist/archives, with man pages, completions and checksums
+	. hack/release/vars.sh && $(GO) run ./hack/release archives "$$VERSION" dist/archives
+
+.PHONY: krew
+krew: ## Write krew's manifest of dist/archives to dist/krew
+	mkdir -p dist/krew
+	. hack/release/vars.sh && $(GO) run ./hack/release krew "$$VERSION" dist/archives >dist/krew/holdfast.yaml
+
+.PHONY: man
+man: ## Write manual pages to dist/man
+	$(GO) run ./cmd/holdfast man dist/man
+
+.PHONY: audit
+audit: ## Look for known vulnerabilities and risky code; fail on what nobody has explained
+	hack/audit/run.sh
+
+.PHONY: lint-workflows
+lint-workflows: ## Lint .github/workflows
+	$(GO) tool -modfile=hack/tools/workflows/go.mod actionlint
 
 .PHONY: lint
 lint: ## Lint, with the import arrows

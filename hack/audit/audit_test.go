@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const config = `{"config":{"scanner_name":"govulncheck","db_last_modified":"2026-11-05T00:00:00Z","go_version":"go1.26.8","scan_level":"symbol"}}
+const config = `{"config":{"scanner_name":"govulncheck","db":"https://vuln.go.dev","go_version":"go1.26.8","scan_level":"symbol"}}
 `
 
 const called = `{"osv":{"id":"GO-1","summary":"Bad things"}}

@@ -99,7 +99,7 @@ func judge(s scan, allowed []explanation, out io.Writer) int {
 			_, _ = fmt.Fprintf(out, "NOT FOUND     %s %s\n  is explained, but not found any more: take it out\n", a.ID, a.Module)
 		}
 	}
-	_, _ = fmt.Fprintf(out, "govulncheck with %s, database of %s: %d explained, %d not explained, %d explanations of nothing\n", s.goVersion, s.database, explained, unexplained, stale)
+	_, _ = fmt.Fprintf(out, "govulncheck with %s, database %s: %d explained, %d not explained, %d explanations of nothing\n", s.goVersion, s.database, explained, unexplained, stale)
 	if unexplained+stale > 0 {
 		return 1
 	}

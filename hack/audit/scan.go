@@ -33,7 +33,7 @@ type frame struct{ Module, Version, Package, Function, Receiver string }
 // message is one of the JSON values that govulncheck writes, with one field set.
 type message struct {
 	Config *struct {
-		Database string `json:"db_last_modified"`
+		Database string `json:"db"`
 		Go       string `json:"go_version"`
 		Level    string `json:"scan_level"`
 	}

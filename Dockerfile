@@ -6,7 +6,7 @@
 #     --build-arg SOURCE_DATE_EPOCH="$(git show -s --format=%ct)" \
 #     --build-arg CREATED="$(TZ=UTC git show -s --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)" \
 #     -t holdfast .
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM golang:1.26.10 AS build
 WORKDIR /src
 # So that modules are fetched again only when they have changed.
 COPY go.mod go.sum ./

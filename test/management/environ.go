@@ -31,10 +31,16 @@ func (g *Ground) environment() map[string]string {
 // not started yet is not in it.
 func (g *Ground) Environ() []string {
 	g.t.Helper()
-	out := os.Environ()
+	return append(os.Environ(), g.Variables()...) // the last of a name holds
+}
+
+// Variables are those of [Ground.Environ] that lead to the ground, in order.
+func (g *Ground) Variables() []string {
+	g.t.Helper()
+	var out []string
 	vars := g.environment()
 	for _, key := range slices.Sorted(maps.Keys(vars)) {
-		out = append(out, key+"="+vars[key]) // the last of a name holds
+		out = append(out, key+"="+vars[key])
 	}
 	return out
 }

@@ -70,11 +70,18 @@ type T interface {
 // Option changes what Start gives.
 type Option func(*options)
 
-type options struct{ alone bool }
+type options struct {
+	alone     bool
+	namespace string
+}
 
 // Alone has a test use a control plane of its own, which it may stop, slow or
 // break.
 func Alone() Option { return func(o *options) { o.alone = true } }
+
+// In has the ground be a namespace of that name, where a person is to type it. It
+// must not exist yet.
+func In(namespace string) Option { return func(o *options) { o.namespace = namespace } }
 
 // shared is the plane of a package whose TestMain is [Main].
 var shared struct {
@@ -150,7 +157,7 @@ func (o without) Write(line []byte) (int, error) {
 // binaries are missing: hack/test.sh builds them.
 func Start(t T, opts ...Option) *Ground {
 	t.Helper()
-	var o options
+	o := options{namespace: namespace()}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -162,7 +169,7 @@ func Start(t T, opts ...Option) *Ground {
 	ctx, cancel := context.WithCancel(p.ctx)
 	g := &Ground{
 		Config: rest.CopyConfig(p.control.Config), Kubeconfig: p.control.Kubeconfig, Client: p.client,
-		Namespace: namespace(), t: t, plane: p, ctx: ctx,
+		Namespace: o.namespace, t: t, plane: p, ctx: ctx,
 	}
 	if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: g.Namespace, Annotations: map[string]string{"test": t.Name()},

@@ -27,6 +27,14 @@ demo: ## Show a report without a cluster, a cloud or a network
 demo-live: ## Watch drift being made, seen, repaired and replaced, on a real API server (two minutes)
 	hack/demo-live.sh
 
+.PHONY: first-hour
+first-hour: ## Put up the world of docs/first-hour.md, and keep it until Ctrl-C
+	hack/first-hour.sh
+
+.PHONY: first-hour-test
+first-hour-test: ## Do what docs/first-hour.md says, block by block (five minutes)
+	hack/test.sh -v -run TestFirstHour ./test/demolive -firsthour.live
+
 .PHONY: test
 test: ## Run all tests; installs and starts what they need
 	hack/test.sh

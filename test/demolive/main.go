@@ -4,6 +4,10 @@
 //
 //	make demo-live
 //
+// `demolive first-hour` puts up a part of that world for the reader of
+// docs/first-hour.md, and `demolive careless` and `demolive pod` are the programs
+// that the page has beside Holdfast's own.
+//
 // Everything that it tells it has read from the API server or from the clouds:
 // each step waits for what it is about to tell, and fails with what it saw
 // instead. It ends by itself and leaves nothing running, also when it fails or
@@ -60,6 +64,16 @@ type settings struct {
 
 // run is the whole program with its surroundings as arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		switch args[0] {
+		case "first-hour":
+			return firstHour(ctx, args[1:], stdout, stderr)
+		case "careless":
+			return beCareless(ctx, args[1:], stdout, stderr)
+		case "pod":
+			return playPod(ctx, args[1:], stdout, stderr)
+		}
+	}
 	s, err := parse(args, stdout, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitOK

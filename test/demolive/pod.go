@@ -186,8 +186,7 @@ func (p *pod) stop() error {
 		return err
 	case <-time.After(stopTime):
 		_ = p.cmd.Process.Kill()
-		<-p.ended
-		return fmt.Errorf("holdfast controller had not ended %s after SIGTERM, and was killed", stopTime)
+		return fmt.Errorf("holdfast controller had not ended %s after SIGTERM, and was killed: %w", stopTime, <-p.ended)
 	}
 }
 

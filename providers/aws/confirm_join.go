@@ -137,11 +137,12 @@ func (o *observation) completeBalancers(ctx context.Context, found map[string][]
 }
 
 // serving are the living instances that the API server's load balancers may
-// send to: all but those that CAPA tagged as workers.
+// send to: those of control-plane machines, and all others that CAPA did not tag
+// as workers.
 func (o *observation) serving() (out []*providers.Resource) {
 	for i := range o.seenInstances {
 		s := &o.seenInstances[i]
-		if s.Gone == "" && s.Unknown == "" && tagOf(s.Resource, infrav1.NameAWSClusterAPIRole) != roleNode {
+		if s.Gone == "" && s.Unknown == "" && (o.interest.planes[s.ID.Name] || tagOf(s.Resource, infrav1.NameAWSClusterAPIRole) != roleNode) {
 			out = append(out, s.Resource)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -302,6 +303,7 @@ func TestConfirmReadsTheLoadBalancersThatMatter(t *testing.T) {
 		"one without a role's":     {instance("i-1", "vpc-1", ""), []string{"tg-1"}},
 		"control planes' of two":   {instance("i-1", "vpc-2", "control-plane") + instance("i-2", "vpc-1", "control-plane"), []string{"tg-1", "tg-2"}},
 		"one of another network's": {instance("i-1", "vpc-3", "control-plane"), nil},
+		"one that says it is none": {instance("i-plane", "vpc-1", "node"), []string{"tg-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			aws := newFakeAWS(t)
@@ -312,8 +314,14 @@ func TestConfirmReadsTheLoadBalancersThatMatter(t *testing.T) {
 			aws.on("elbv2.DescribeTags", result("DescribeTags", "<TagDescriptions>"+tags("lb-1")+tags("lb-2")+"</TagDescriptions>"))
 			aws.on("elbv2.DescribeTargetGroups", result("DescribeTargetGroups", "<TargetGroups>"+group("tg-1", "lb-1")+group("tg-2", "lb-2")+"</TargetGroups>"))
 			p := provider(t)
-			c, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs("i-1", "i-2"))
-			if err != nil || c.Resources[instanceIDs("i-1")[0]] == nil {
+			plane := observedCluster("c1")
+			plane.ControlPlane, plane.InfraCluster = true, plane.Infra
+			plane.Infra = &infrav1.AWSMachine{Spec: infrav1.AWSMachineSpec{InstanceID: ptr("i-plane")}}
+			if _, err := p.Scope(t.Context(), plane); err != nil {
+				t.Fatal(err)
+			}
+			c, err := p.Confirm(t.Context(), scopeOf(t, p), instanceIDs("i-1", "i-2", "i-plane"))
+			if err != nil || len(c.Resources) == 0 {
 				t.Fatalf("confirmation %+v, %v", c, err)
 			}
 			var groups []string

@@ -14,6 +14,8 @@ type interest struct {
 	balancers map[string]bool
 	// keyAliases are read where an owner names a key by one.
 	keyAliases bool
+	// planes are the instances of control-plane machines, whatever their tags say.
+	planes map[string]bool
 }
 
 // interestOf gives what an AWSCluster refers to. What carries ownership tags
@@ -41,13 +43,16 @@ func interestOf(cluster *infrav1.AWSCluster) interest {
 func (p *Provider) interestIn(scope providers.Scope) interest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := interest{vpcs: map[string]bool{}, balancers: map[string]bool{}}
+	out := interest{vpcs: map[string]bool{}, balancers: map[string]bool{}, planes: map[string]bool{}}
 	for _, one := range p.asked[scope] {
 		for id := range one.vpcs {
 			out.vpcs[id] = true
 		}
 		for name := range one.balancers {
 			out.balancers[name] = true
+		}
+		for id := range one.planes {
+			out.planes[id] = true
 		}
 		out.keyAliases = out.keyAliases || one.keyAliases
 	}

@@ -124,7 +124,16 @@ func (p *Provider) remember(scope providers.Scope, s *session, owner *providers.
 	}
 	key := clusterKey{owner.Cluster.Namespace, owner.Cluster.Name}
 	now := interestOf(cluster)
-	now.keyAliases = p.asked[scope][key].keyAliases || namesKeyAlias(owner)
+	before := p.asked[scope][key]
+	now.keyAliases = before.keyAliases || namesKeyAlias(owner)
+	if now.planes = before.planes; owner.ControlPlane {
+		if m, ok := owner.Infra.(*infrav1.AWSMachine); ok && m != nil && deref(m.Spec.InstanceID) != "" {
+			if now.planes == nil {
+				now.planes = map[string]bool{}
+			}
+			now.planes[*m.Spec.InstanceID] = true
+		}
+	}
 	p.asked[scope][key] = now
 }
 

@@ -188,7 +188,7 @@ spec:
   schedule: {cron: "0 0 1 1 *", jitter: 0s, staleAfter: 9000h}
   safety: {maxDriftRatio: 100%%, minHealthy: 50%%}
   rules:
-  - {id: aws-instance-tags, action: patch, grace: {for: 0s, observations: 1}}
+  - {id: aws-instance-tags, action: patch, grace: {for: 0s, observations: 1}, attempts: {max: 10, per: 1m}}
   - {id: test, target: {id: i-%08d}, action: observe}
 `, mode, n)
 }

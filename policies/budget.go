@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/providers"
 )
 
@@ -160,19 +161,25 @@ func (b *budget) used(flights []reservation, c *candidate) int {
 	var owners []providers.OwnerRef
 	for _, o := range flights {
 		in := o.Failed == "" && b.actions.has(o.Action) && !sameOwner(o.Owner, f.Owner)
-		switch b.Scope {
-		case v1alpha1.ScopePool:
-			in = in && o.Cluster == f.Cluster && (o.Anywhere || o.Pool == f.Pool)
-		case v1alpha1.ScopeZone:
-			in = in && o.Cluster == f.Cluster && (o.Anywhere || o.Zone == f.Zone)
-		case v1alpha1.ScopeCluster:
-			in = in && o.Cluster == f.Cluster
-		}
-		if in && !slices.ContainsFunc(owners, func(x providers.OwnerRef) bool { return sameOwner(x, o.Owner) }) {
+		if in && b.shared(&o.InFlight, f) && !slices.ContainsFunc(owners, func(x providers.OwnerRef) bool { return sameOwner(x, o.Owner) }) {
 			owners = append(owners, o.Owner)
 		}
 	}
 	return len(owners)
+}
+
+// shared reports whether what is in flight may be where the finding is.
+func (b *budget) shared(o *InFlight, f *detector.Finding) bool {
+	switch b.Scope {
+	case v1alpha1.ScopePool:
+		return o.Cluster == f.Cluster && (o.Anywhere || o.Pool == f.Pool)
+	case v1alpha1.ScopeZone:
+		return o.Cluster == f.Cluster && (o.Anywhere || o.Zone == f.Zone)
+	case v1alpha1.ScopeCluster:
+		return o.Cluster == f.Cluster
+	default:
+		return true
+	}
 }
 
 // size gives the number of machines in the candidate's scope.

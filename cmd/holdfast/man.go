@@ -21,7 +21,7 @@ func newManCommand() *cobra.Command {
 The pages bear the date SOURCE_DATE_EPOCH if that is set.`,
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			at, err := manDate(os.Getenv("SOURCE_DATE_EPOCH"))
 			if err != nil {
 				return err

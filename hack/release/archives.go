@@ -98,14 +98,14 @@ func commonMembers(ctx context.Context, program, temp string) ([]member, error) 
 		out = append(out, member{name, 0o644, data})
 	}
 	for shell, name := range map[string]string{"bash": "holdfast.bash", "zsh": "_holdfast", "fish": "holdfast.fish", "powershell": "holdfast.ps1"} {
-		script, err := exec.CommandContext(ctx, program, "completion", shell).Output()
+		script, err := exec.CommandContext(ctx, program, "completion", shell).Output() //nolint:gosec // it was built a moment ago
 		if err != nil {
 			return nil, fmt.Errorf("completion for %s: %w", shell, err)
 		}
 		out = append(out, member{"completions/" + name, 0o644, script})
 	}
 	pages := filepath.Join(temp, "man")
-	if err := exec.CommandContext(ctx, program, "man", pages).Run(); err != nil {
+	if err := exec.CommandContext(ctx, program, "man", pages).Run(); err != nil { //nolint:gosec // the same
 		return nil, fmt.Errorf("man pages: %w", err)
 	}
 	entries, err := os.ReadDir(pages)
@@ -147,12 +147,12 @@ func writeArchives(dir, version string, common []member, at time.Time, build fun
 		if err != nil {
 			return fmt.Errorf("pack %s: %w", p.archive(version), err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, p.archive(version)), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, p.archive(version)), data, 0o644); err != nil { //nolint:gosec // into the folder that the caller names
 			return err
 		}
 		_, _ = fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), p.archive(version))
 	}
-	return os.WriteFile(filepath.Join(dir, checksums), []byte(sums.String()), 0o644)
+	return os.WriteFile(filepath.Join(dir, checksums), []byte(sums.String()), 0o644) //nolint:gosec // the same
 }
 
 func packTar(members []member, at time.Time) ([]byte, error) {

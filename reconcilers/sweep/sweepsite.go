@@ -126,19 +126,16 @@ func (d *Daemon) settle(s *site, refs []detector.ClusterRef, units []*unit) []*u
 	defer d.mu.Unlock()
 	var mine []*unit
 	here := map[detector.ClusterRef]bool{}
-	nowhere := map[detector.ClusterRef]bool{}
 	for _, u := range units {
 		ref := refOf(u.cluster)
 		if d.clusters[ref] == nil {
 			continue // gone meanwhile
 		}
-		if u.errs != nil {
-			nowhere[ref] = true
-			if s.located() {
-				d.join(siteKey{cluster: ref}, ref)
-			}
-		} else {
+		switch {
+		case u.errs == nil:
 			d.join(siteKey{scope: u.scope}, ref)
+		case s.located():
+			d.join(siteKey{cluster: ref}, ref)
 		}
 		if s.located() && u.errs == nil && u.scope == s.key.scope || !s.located() && u.errs != nil {
 			mine = append(mine, u)
@@ -146,20 +143,27 @@ func (d *Daemon) settle(s *site, refs []detector.ClusterRef, units []*unit) []*u
 		}
 	}
 	for _, ref := range refs {
-		switch {
-		case here[ref] || s.members[ref] == nil:
-		case s.located():
-			d.leave(s, ref)
-			if c := d.clusters[ref]; c != nil && !d.livesSomewhere(s, ref) {
-				// It has no owners for now. Of no place it would never be read again.
-				d.join(siteKey{cluster: ref}, ref)
-			}
-		case d.livesSomewhere(s, ref):
-			d.leave(s, ref) // found; it is read there
-			d.clusters[ref].located = true
+		if !here[ref] && s.members[ref] != nil {
+			d.depart(s, ref)
 		}
 	}
 	return mine
+}
+
+// depart has a cluster go that no unit of the site is of, if it has where to.
+func (d *Daemon) depart(s *site, ref detector.ClusterRef) {
+	elsewhere := d.livesSomewhere(s, ref)
+	switch {
+	case s.located():
+		d.leave(s, ref)
+		if d.clusters[ref] != nil && !elsewhere {
+			// It has no owners for now. Of no place it would never be read again.
+			d.join(siteKey{cluster: ref}, ref)
+		}
+	case elsewhere:
+		d.leave(s, ref) // found; it is read there
+		d.clusters[ref].located = true
+	}
 }
 
 // livesSomewhere reports whether a cluster is a member of any scope.

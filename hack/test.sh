@@ -23,6 +23,8 @@ step "prometheus"
 HOLDFAST_PROMETHEUS=$(hack/prometheus/install.sh)
 export HOLDFAST_MOTO KUBEBUILDER_ASSETS HOLDFAST_HELM HOLDFAST_HELM4 HOLDFAST_CHROMIUM HOLDFAST_PROMETHEUS
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=120s
+# Read by tests that are built with -race.
+export GORACE="suppressions=$PWD/hack/race-upstream.txt${GORACE:+ $GORACE}"
 
 step "go test"
 if [ $# -eq 0 ]; then set -- ./...; fi

@@ -158,9 +158,17 @@ func (c *Controller) late(r *v1alpha1.Remediation, bound time.Duration) bool {
 }
 
 // failing passes an error on, to be tried again, until the attempt's time is
-// over; then the attempt has failed.
+// over; then the attempt has failed. The record tells the first error of a row
+// and no other: texts that differ each time (request ids) would have it written
+// each time, and each write has it tried again at once.
 func (c *Controller) failing(ctx context.Context, r *v1alpha1.Remediation, reason string, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || ctx.Err() != nil || !c.late(r, c.times().Act) {
+	switch {
+	case apierrors.IsConflict(err) || ctx.Err() != nil:
+		return ctrl.Result{}, err
+	case !c.late(r, c.times().Act):
+		if r.Status.Reason != remediator.ReasonRetrying {
+			err = errors.Join(err, c.write(ctx, r, remediator.Wait(r, remediator.ReasonRetrying, err.Error())))
+		}
 		return ctrl.Result{}, err
 	}
 	return c.end(ctx, r, remediator.Ended(r, v1alpha1.PhaseFailed, v1alpha1.OutcomeFailed, reason, err.Error(), c.Now()))

@@ -220,7 +220,6 @@ func TestFailure(t *testing.T) {
 	if err := w.proc.run(time.Minute); err == nil {
 		t.Fatal("no error")
 	}
-	w.phase("a-1-m1", v1alpha1.PhaseRunning, "")
 	w.cloud.LoseAnswers(false)
 	w.run(3 * time.Minute)
 	r := w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "")
@@ -236,6 +235,30 @@ func TestFailure(t *testing.T) {
 	if len(tokens) != 1 {
 		t.Errorf("%d tokens in one attempt", len(tokens))
 	}
+}
+
+// TestFailingIsTold: a record whose calls fail says so, with the first error and
+// once, since each write of it would have it tried again at once.
+func TestFailingIsTold(t *testing.T) {
+	w := newWorld(t, "")
+	w.cloud.Fail(fake.OpApply, errors.New("the cloud is away (request 1)"))
+	w.tamper("a-1-m1", "/tags/team", "red")
+	_ = w.proc.run(time.Minute)
+	r := w.phase("a-1-m1", v1alpha1.PhaseRunning, "Retrying")
+	if !strings.Contains(r.Status.Message, "the cloud is away (request 1)") {
+		t.Errorf("it tells %q", r.Status.Message)
+	}
+	told := len(w.proc.writes)
+	w.cloud.Fail(fake.OpApply, errors.New("the cloud is away (request 2)"))
+	_ = w.proc.run(time.Minute)
+	for _, again := range w.proc.writes[told:] {
+		if !strings.HasPrefix(again, "apply to ") {
+			t.Errorf("told again: %s", again)
+		}
+	}
+	w.cloud.Fail(fake.OpApply, nil)
+	w.run(3 * time.Minute)
+	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
 }
 
 // TestFence: whoever does not lead any more writes nothing.

@@ -3,7 +3,9 @@ package vspherecluster
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -53,6 +55,14 @@ func StartVCenter(ctx context.Context) (_ *VCenter, err error) {
 	if err := m.Create(); err != nil {
 		return nil, fmt.Errorf("create simulator model: %w", err)
 	}
+	// A vCenter counts event collectors for each client and drops those of a
+	// session that is over; the simulator counts all that there ever were, and
+	// 32 daemons that are killed would be its last (EventManager.maxCollector).
+	events, ok := m.Map().Get(*m.ServiceContent.EventManager).(*simulator.EventManager)
+	if !ok {
+		return nil, errors.New("the simulator has no event manager")
+	}
+	events.MaxCollector = math.MaxInt32
 	m.Service.TLS = new(tls.Config)
 	m.Service.RegisterEndpoints = true
 	m.Service.Listen = &url.URL{Host: "127.0.0.1:0", User: url.UserPassword(Username, Password)}

@@ -36,6 +36,7 @@ type cluster struct {
 func TestOnAPIServer(t *testing.T) {
 	c := newCluster(t)
 	t.Run("profiles", func(t *testing.T) { testProfiles(t, c) })
+	t.Run("what the Prometheus operator reads", func(t *testing.T) { testOperator(t, c) })
 	t.Run("CRDs", func(t *testing.T) { testCRDs(t, c) })
 	t.Run("program", func(t *testing.T) { testProgram(t, c) })
 }
@@ -95,27 +96,6 @@ func (c *cluster) kubectl(t *testing.T, args ...string) string {
 		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// prometheusOperator has the API server know the operator's objects, of
-// whatever content: the operator's own definitions cannot be had as a Go module.
-func (c *cluster) prometheusOperator(t *testing.T) {
-	t.Helper()
-	yes := true
-	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} {
-		plural := strings.ToLower(kind) + "s"
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".monitoring.coreos.com"},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: "monitoring.coreos.com", Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}}}},
-			}}
-		if err := c.client.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-		c.kubectl(t, "wait", "--for=condition=Established", "crd/"+crd.Name, "--timeout=60s")
-	}
 }
 
 // get reads an object, or gives an error.

@@ -52,7 +52,7 @@ func testOperator(t *testing.T, c *cluster) {
 		"as it comes": "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true, tokenSecret: holdfast-token}}\nprometheusRule: {enabled: true}\n",
 		"own certificate": "metrics: {tls: {secretName: holdfast-tls}, serviceMonitor: {enabled: true, interval: 15s, labels: {release: prometheus}}, " +
 			"podMonitor: {enabled: true, interval: 15s, tokenSecret: holdfast-token, labels: {release: prometheus}}}\n" +
-			"prometheusRule: {enabled: true, labels: {release: prometheus}, alerts: {HoldfastCriticalDrift: {for: 1h, severity: page, threshold: 3}, HoldfastDaemonDown: {enabled: false}}}\n",
+			"prometheusRule: {enabled: true, labels: {release: prometheus}, alertLabels: {team: platform}, alerts: {HoldfastCriticalDrift: {for: 1h, labels: {tier: one}, severity: page, threshold: 3}, HoldfastDaemonDown: {enabled: false}}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := must(c.helm(t, "3").template(t, "-f", valuesFile(t, text)))(t)

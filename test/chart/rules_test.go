@@ -77,7 +77,16 @@ func TestPrometheusRule(t *testing.T) {
 		}
 		want := plainRules(t)
 		critical := want.alert(t, "HoldfastCriticalDrift")
-		critical["for"], critical["labels"].(map[string]any)["severity"] = "5m", "page"
+		critical["for"] = "5m"
+		for _, group := range want {
+			for _, rule := range group.Rules {
+				if labels, is := rule["labels"].(map[string]any); is && rule["alert"] != nil {
+					labels["team"] = "platform"
+				}
+			}
+		}
+		labels, _ := critical["labels"].(map[string]any)
+		labels["severity"], labels["team"], labels["tier"] = "page", "security", "1"
 		for i, group := range want {
 			for j, rule := range group.Rules {
 				if rule["alert"] == "HoldfastBreakerOpen" {
@@ -88,8 +97,9 @@ func TestPrometheusRule(t *testing.T) {
 		}
 		got := renderedRules(t, h, `prometheusRule:
   enabled: true
+  alertLabels: {team: platform}
   alerts:
-    HoldfastCriticalDrift: {for: 5m, severity: page}
+    HoldfastCriticalDrift: {for: 5m, severity: page, labels: {team: security, tier: "1"}}
     HoldfastPersistentDrift: {threshold: 3600}
     HoldfastBreakerOpen: {enabled: false}
 `)

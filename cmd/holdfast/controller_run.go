@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,8 +74,10 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if d.kinds, err = inventory.NewKinds(registrations(c.Nodes)...); err != nil {
 		return nil, err
 	}
-	if err := v1alpha1.AddToScheme(d.kinds.Scheme()); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, eventsv1.AddToScheme} {
+		if err := add(d.kinds.Scheme()); err != nil {
+			return nil, err
+		}
 	}
 	if err := d.makeManager(ctx, c, cfg, log); err != nil {
 		return nil, fmt.Errorf("set up the controller for %s: %w", cfg.Host, err)
@@ -172,12 +177,16 @@ func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy
 		}
 		d.policyMetrics.Set(sources)
 	}}
+	if c.PolicyObjects {
+		o.Objects = d.manager.GetCache()
+	}
+	source := policy.New(o)
+	if err := d.announce(source, os.Getenv, log); err != nil {
+		return nil, nil, err
+	}
 	if !c.PolicyObjects {
-		source := policy.New(o)
 		return source, nil, d.manager.Add(source)
 	}
-	o.Objects = d.manager.GetCache()
-	source := policy.New(o)
 	writer := &policy.Writer{Source: source, Client: d.client, Reader: d.manager.GetAPIReader(),
 		Events: d.events, Now: time.Now}
 	return source, writer, errors.Join(d.manager.Add(source), d.manager.Add(writer))

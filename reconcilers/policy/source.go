@@ -46,6 +46,8 @@ type State struct {
 	Problems []string
 
 	generation, goodGeneration int64
+	// inEffect says that some version is.
+	inEffect bool
 }
 
 // Source keeps the policies that hold. It runs in every replica.
@@ -62,7 +64,9 @@ type Source struct {
 	changes chan struct{}
 	// written wakes the writer of statuses.
 	written chan struct{}
-	wake    chan struct{}
+	// announced wakes the one of events about files.
+	announced chan struct{}
+	wake      chan struct{}
 }
 
 // New makes a Source. It reads no file and no object yet.
@@ -71,7 +75,7 @@ func New(o Options) *Source {
 		o.Poll = 30 * time.Second
 	}
 	return &Source{Options: o, good: map[string]candidate{}, said: map[string]string{}, loaded: make(chan struct{}),
-		changes: make(chan struct{}, 1), written: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+		changes: make(chan struct{}, 1), written: make(chan struct{}, 1), announced: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 }
 
 // Set gives the policies that hold now; nil before the first load, which means
@@ -112,10 +116,10 @@ func (s *Source) Start(ctx context.Context) error {
 	poll := time.NewTicker(s.Poll)
 	defer poll.Stop()
 	for {
+		files.follow() // before they are read: what changes from here on is heard of
 		if err := s.load(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Error(err, "Policies could not be read, the last ones stay")
 		}
-		files.follow()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -211,6 +215,7 @@ func (s *Source) load(ctx context.Context) error {
 	if !slices.EqualFunc(s.states, states, sameState) {
 		s.states = states
 		poke(s.written)
+		poke(s.announced)
 	}
 	if s.Told != nil {
 		s.Told(slices.Clone(states))
@@ -270,7 +275,7 @@ func (s *Source) fingerprint() string {
 
 // state tells what became of a source, and logs what is new of it.
 func (s *Source) state(r *result) State {
-	st := State{Name: strings.TrimPrefix(r.Name, objectPrefix), Object: isObject(r.Name), Valid: r.valid(), generation: r.generation}
+	st := State{Name: strings.TrimPrefix(r.Name, objectPrefix), Object: isObject(r.Name), Valid: r.valid(), inEffect: r.inEffect, generation: r.generation}
 	if good, ok := s.good[r.Name]; ok {
 		st.goodGeneration = good.generation
 	}
@@ -292,7 +297,7 @@ func (s *Source) state(r *result) State {
 }
 
 func sameState(a, b State) bool {
-	return a.Name == b.Name && a.Object == b.Object && a.Valid == b.Valid && a.generation == b.generation &&
+	return a.Name == b.Name && a.Object == b.Object && a.Valid == b.Valid && a.inEffect == b.inEffect && a.generation == b.generation &&
 		a.goodGeneration == b.goodGeneration && slices.Equal(a.Problems, b.Problems)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -246,13 +247,17 @@ func TestOnAPIServer(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err := eventsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("good policies are admitted", func(t *testing.T) { testGood(t, c) })
 	t.Run("bad policies are refused", func(t *testing.T) { testBad(t, c) })
 	t.Run("objects", func(t *testing.T) { testObjects(t, cfg, c) })
+	t.Run("events of files", func(t *testing.T) { testFileEvents(t, c) })
 }
 
 func object(t *testing.T, data string) *unstructured.Unstructured {

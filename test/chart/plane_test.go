@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 	})
 	c := &cluster{plane: plane}
-	scheme := capi.Scheme(corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme, driftv1.AddToScheme, clusterv1.AddToScheme)
+	scheme := capi.Scheme(corev1.AddToScheme, eventsv1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme, driftv1.AddToScheme, clusterv1.AddToScheme)
 	if c.client, err = client.New(plane.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}

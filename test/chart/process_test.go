@@ -82,7 +82,7 @@ func (c *cluster) start(t *testing.T, w *world) *process {
 	p.cmd = exec.Command(running.Program(t), append(args, "--kubeconfig", c.account(t, spec.ServiceAccountName), "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.probes)...)
 	p.cmd.Env = append(os.Environ(), w.environ()...)
 	for _, e := range container.Env {
-		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value)
+		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value+downward(t, &e))
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {

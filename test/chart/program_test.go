@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	driftv1 "github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/test/running"
 )
 
@@ -100,6 +101,9 @@ func testUpgradedPolicies(t *testing.T, c *cluster, w *world) {
 	if log := p.log.String(); !strings.Contains(log, "Instanze") {
 		t.Errorf("the log does not say what is wrong:\n%s", log)
 	}
+	running.Eventually(t, patience, "told by an event", func() error {
+		return c.told(t, policy.EventInvalid, "prod.yaml", "Instanze", "last good version stays")
+	})
 	c.forget(t)
 	w.tamper(t, "tags removed")
 	w.sweep(t, c)
@@ -108,6 +112,7 @@ func testUpgradedPolicies(t *testing.T, c *cluster, w *world) {
 	c.helm(t, "3").run(t, "rollback", release, "2", "-n", namespace)
 	p.mount(t)
 	running.Eventually(t, patience, "good again", func() error { return p.has(t, `holdfast_policy_valid{policy="`+p.policies+`/prod.yaml"} 1`) })
+	running.Eventually(t, patience, "told by an event", func() error { return c.told(t, policy.EventValid, "prod.yaml") })
 	p.stop(t)
 }
 
@@ -122,13 +127,13 @@ func testObserving(t *testing.T, c *cluster, w *world) {
 	if err := yaml.UnmarshalStrict([]byte(strings.Replace(atOnce, "MODE", "enforce", 1)), &eager); err != nil {
 		t.Fatal(err)
 	}
-	policy := eager.Policies["prod.yaml"]
-	if err := c.client.Create(t.Context(), policy); err != nil {
+	policyObject := eager.Policies["prod.yaml"]
+	if err := c.client.Create(t.Context(), policyObject); err != nil {
 		t.Fatal(err)
 	}
 	gone := context.WithoutCancel(t.Context())
 	t.Cleanup(func() {
-		if err := c.client.Delete(gone, policy); err != nil {
+		if err := c.client.Delete(gone, policyObject); err != nil {
 			t.Error(err)
 		}
 	})
@@ -153,15 +158,20 @@ func testObserving(t *testing.T, c *cluster, w *world) {
 	w.undo(t)
 }
 
-// testOneNamespace: the Roles of one namespace are enough for a repair there.
+// testOneNamespace: the Roles of one namespace are enough for a repair there, and
+// that of the release's for an event about a broken file.
 func testOneNamespace(t *testing.T, c *cluster, w *world) {
-	c.install(t, values("enforce"), "--set", "mode=enforce", "--set", "watchNamespace=prod", "--set", "rbac.secretNamespaces={capa-system}")
+	args := []string{"--set", "mode=enforce", "--set", "watchNamespace=prod", "--set", "rbac.secretNamespaces={capa-system}"}
+	upgrade := c.install(t, values("enforce"), args...)
 	c.forget(t)
 	p := c.start(t, w)
 	w.inSync(t, c)
 	w.tamper(t, "tag spelled in lower case")
 	w.sweep(t, c)
 	running.Eventually(t, patience, "repaired", func() error { return c.succeeded(t) })
+	upgrade(values("enforce", strings.Replace(unknownKind, "Instanze", "Maschine", 1)), args...)
+	p.mount(t)
+	running.Eventually(t, patience, "told by an event", func() error { return c.told(t, policy.EventInvalid, "prod.yaml", "Maschine") })
 	p.stop(t)
 }
 

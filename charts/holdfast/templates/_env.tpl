@@ -1,6 +1,13 @@
 {{/* The container's environment: where credentials come from. */}}
 {{- define "holdfast.env" -}}
 env:
+  # The pod that events about policy files are about.
+  {{- range $name, $field := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_UID" "metadata.uid" }}
+  - name: {{ $name }}
+    valueFrom:
+      fieldRef:
+        fieldPath: {{ $field }}
+  {{- end }}
   {{- with include "holdfast.goMemLimit" . }}
   - name: GOMEMLIMIT
     value: {{ . }}

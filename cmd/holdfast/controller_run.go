@@ -128,6 +128,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if sinks, err = d.reports(c, sinks, log); err != nil {
 		return nil, err
 	}
+	measured.Expect(sinks...)
 	d.daemon = &sweep.Daemon{
 		Providers: d.clouds, Load: live.Load, Triggers: triggers, Records: store,
 		Policies: source.Set, PolicyChanges: source.Changes(),

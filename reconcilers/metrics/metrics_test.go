@@ -462,3 +462,13 @@ func TestHostileTextAddsNoSeries(t *testing.T) {
 		t.Errorf("%d series of an endpoint that makes up error codes", many)
 	}
 }
+
+// TestSinksCountFromZero: the failures of a sink have a series before the first.
+func TestSinksCountFromZero(t *testing.T) {
+	s := NewSink()
+	s.Expect(s)
+	got, there := gathered(t, s)[`holdfast_sink_errors_total{reason="metrics"}`]
+	if !there || got != 0 {
+		t.Errorf("%v, %v: want a series that is 0", got, there)
+	}
+}

@@ -82,6 +82,9 @@ func testUpgradedPolicies(t *testing.T, c *cluster, w *world) {
 	upgrade := c.install(t, values("observe"), "--set", "mode=enforce")
 	p := c.start(t, w)
 	w.inSync(t, c)
+	if err := p.has(t, `holdfast_sink_errors_total{reason="status"} 0`); err != nil {
+		t.Error(err)
+	}
 
 	machine := w.tamper(t, "tag changed")
 	w.sweep(t, c)

@@ -3,6 +3,7 @@ package alerts
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,6 +82,43 @@ func TestDashboards(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestDashboardsBySchema: Grafana's own types of dashboards and panels have every
+// field of ours, and of that type; one that they have not is found.
+func TestDashboardsBySchema(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(dashboardsFolder, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range paths {
+		if paths[i], err = filepath.Abs(paths[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judge := func(paths ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "."}, paths...)...)
+		cmd.Dir = "../../hack/dashboards" // a module of its own
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := judge(paths...); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for right, wrong := range map[string]string{`"gridPos"`: `"gridPosition"`, `"refresh": "1m"`: `"refresh": 60`} {
+		broken := filepath.Join(t.TempDir(), "broken.json")
+		if err := os.WriteFile(broken, []byte(strings.Replace(string(data), right, wrong, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := judge(broken); err == nil || !strings.Contains(out, broken) {
+			t.Errorf("%s in place of %s: %v\n%s", wrong, right, err, out)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,28 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	operatorGroup = "monitoring.coreos.com"
-	operatorTypes = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-)
+const operatorGroup = "monitoring.coreos.com"
 
 // operatorKinds are those that the chart has objects of.
 var operatorKinds = []string{"PodMonitor", "PrometheusRule", "ServiceMonitor"}
 
-// prometheusOperator has the API server know the operator's objects. Their CRDs
-// are made of the operator's own types, as the operator makes them.
+// prometheusOperator has the API server know the operator's objects, by its own
+// definitions.
 func (c *cluster) prometheusOperator(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "controller-gen", "crd:maxDescLen=0", "paths="+operatorTypes, "output:crd:dir="+dir)
-	// A module of its own: the types need a newer Kubernetes.
-	cmd.Dir = filepath.Join("..", "..", "hack", "tools", "monitoring")
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-	}
 	for _, kind := range operatorKinds {
-		data := must(os.ReadFile(filepath.Join(dir, operatorGroup+"_"+strings.ToLower(kind)+"s.yaml")))(t)
+		data := must(os.ReadFile(filepath.Join(chartlint(t), "crds", operatorGroup+"_"+strings.ToLower(kind)+"s.yaml")))(t)
 		crd := into[apiextensionsv1.CustomResourceDefinition](t, objects(t, string(data))[0])
 		if err := c.client.Create(t.Context(), crd); err != nil {
 			t.Fatal(err)

@@ -38,6 +38,7 @@ func TestOnAPIServer(t *testing.T) {
 	c := newCluster(t)
 	t.Run("profiles", func(t *testing.T) { testProfiles(t, c) })
 	t.Run("what the Prometheus operator reads", func(t *testing.T) { testOperator(t, c) })
+	t.Run("conform", func(t *testing.T) { testConform(t, c) }) // after profiles, which brings the operator's CRDs
 	t.Run("CRDs", func(t *testing.T) { testCRDs(t, c) })
 	t.Run("program", func(t *testing.T) { testProgram(t, c) })
 }

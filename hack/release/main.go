@@ -18,6 +18,7 @@ const usage = `usage:
   release notes VERSION          print CHANGELOG's section
   release archives VERSION DIR   build and pack the program for every platform, with checksums.txt
   release krew VERSION DIR       print krew's manifest for the archives in DIR
+  release sbom SCHEMAS FILE...   see that each is CycloneDX by its schema, with licences
   release values DIGEST          print the chart's values with the image's digest in them`
 
 var errUsage = errors.New(usage)
@@ -46,6 +47,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return archivesCommand(ctx, args[0], args[1])
 	case command == "krew" && len(args) == 2:
 		return printed(out)(krewManifest(args[0], args[1]))
+	case command == "sbom" && len(args) >= 2:
+		return sbomCommand(args[0], args[1:], out)
 	case command == "values" && len(args) == 1:
 		return printed(out)(valuesWith("charts/holdfast/values.yaml", args[0]))
 	}

@@ -23,7 +23,8 @@
 // MachineDeployment, MachineHealthCheck, ClusterClass, topology,
 // KubeadmConfig and KubeadmControlPlane are reconciled by upstream's code with
 // its rate limits, admitted by its webhooks and converted by its conversions,
-// all in the test's process.
+// all in the test's process, wired by reconcilers/core as in managed mode. With
+// [Bare] they are left to a program under test.
 //
 // # What is played
 //

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
+	"strconv"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -72,12 +74,19 @@ type Option func(*options)
 
 type options struct {
 	alone     bool
+	bare      bool
 	namespace string
 }
 
 // Alone has a test use a control plane of its own, which it may stop, slow or
 // break.
 func Alone() Option { return func(o *options) { o.alone = true } }
+
+// Bare has a test use a control plane of its own on which nothing of upstream's
+// runs: its reconcilers, webhooks and conversions are for a program under test to
+// run, where the API server asks for them ([Ground.Webhooks]). CRDs, webhook
+// configurations and the stand-ins of infrastructure providers are there.
+func Bare() Option { return func(o *options) { o.alone, o.bare = true, true } }
 
 // In has the ground be a namespace of that name, where a person is to type it. It
 // must not exist yet.
@@ -194,7 +203,7 @@ func acquire(t T, o options) (*plane, error) {
 	defer shared.mu.Unlock()
 	if shared.on && !o.alone {
 		if shared.plane == nil {
-			p, err := newPlane()
+			p, err := newPlane(false)
 			if err != nil {
 				return nil, err
 			}
@@ -202,7 +211,7 @@ func acquire(t T, o options) (*plane, error) {
 		}
 		return shared.plane, nil
 	}
-	p, err := newPlane()
+	p, err := newPlane(o.bare)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +226,13 @@ func acquire(t T, o options) (*plane, error) {
 // namespace gives a new name. It is short, since load balancers are named after
 // namespace and cluster and must not have more than 32 letters.
 func namespace() string { return "t-" + rand.String(5) }
+
+// Webhooks gives where the API server asks for admission and conversion, and the
+// folder with the certificate that it trusts there.
+func (g *Ground) Webhooks() (address, folder string) {
+	w := g.plane.control.Webhooks
+	return net.JoinHostPort(w.LocalServingHost, strconv.Itoa(w.LocalServingPort)), w.LocalServingCertDir
+}
 
 // Scheme has every kind that the ground serves. Callers must not change it.
 func (g *Ground) Scheme() *runtime.Scheme { return g.plane.manager.GetScheme() }

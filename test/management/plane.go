@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ type plane struct {
 // startTime bounds how long a plane's manager may take to start.
 const startTime = time.Minute
 
-func newPlane() (_ *plane, err error) {
+// newPlane starts one; a bare one has nothing of upstream's running.
+func newPlane(bare bool) (_ *plane, err error) {
 	hooks, err := webhookConfigurations()
 	if err != nil {
 		return nil, fmt.Errorf("read upstream's webhooks: %w", err)
@@ -64,7 +66,12 @@ func newPlane() (_ *plane, err error) {
 	if p.workloads, err = newWorkloads(ctx); err != nil {
 		return nil, fmt.Errorf("start the workload clusters' servers: %w", err)
 	}
-	if p.manager, err = newManager(ctx, control.Config, control.Webhooks); err != nil {
+	if bare {
+		p.manager, err = bareManager(control.Config)
+	} else {
+		p.manager, err = newManager(ctx, control.Config, control.Webhooks)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("set up upstream's reconcilers: %w", err)
 	}
 	p.aws = &awsProvider{plane: p}
@@ -75,17 +82,20 @@ func newPlane() (_ *plane, err error) {
 	}
 	p.done = make(chan error, 1)
 	go func() { p.done <- p.manager.Start(ctx) }()
-	if err := p.waitStarted(); err != nil {
+	if err := p.waitStarted(bare); err != nil {
 		return nil, err
 	}
 	return p, p.client.Create(ctx, controllerIdentity())
 }
 
 // waitStarted returns when webhooks are served, before which nothing can be
-// created, and the leader's controllers run.
-func (p *plane) waitStarted() error {
+// created, and the leader's controllers run. A bare one serves none.
+func (p *plane) waitStarted(bare bool) error {
 	deadline := time.After(startTime)
-	started := p.manager.GetWebhookServer().StartedChecker()
+	started := func(*http.Request) error { return nil }
+	if !bare {
+		started = p.manager.GetWebhookServer().StartedChecker()
+	}
 	for {
 		if started(nil) == nil && p.manager.GetCache().WaitForCacheSync(p.ctx) {
 			return nil

@@ -29,6 +29,10 @@ A configuration file holds the same values as flags do, under the flags' names
 in camelCase, and under notify whom to tell of what; a flag that is given wins.
 docs/controller.md describes the permissions that it needs.
 
+With --reconcilers it runs Cluster API's own reconcilers, webhooks and conversions
+too, in place of upstream's controller managers; docs/managed.md says what has to
+be there first. It ends where upstream's run already.
+
 Exit status: 0 after SIGTERM or SIGINT, 2 on an error, 4 if the policy files are
 bad at the start.`,
 		Example: `  # Beside Cluster API, with the current kubeconfig

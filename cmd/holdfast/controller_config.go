@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/reconcilers/core"
 	"github.com/holdfast-io/holdfast/reconcilers/notify"
 	"github.com/holdfast-io/holdfast/reconcilers/remediation"
 )
@@ -67,6 +68,17 @@ type controllerConfig struct {
 	RemediationsKeep int             `json:"remediationsKeep"`
 	RemediationsTTL  metav1.Duration `json:"remediationsTtl"`
 
+	Reconcilers             []string        `json:"reconcilers,omitempty"`
+	ReconcilersTakeover     bool            `json:"reconcilersTakeover,omitempty"`
+	ReconcilersConcurrency  map[string]int  `json:"reconcilersConcurrency,omitempty"`
+	ReconcilersSyncPeriod   metav1.Duration `json:"reconcilersSyncPeriod"`
+	ReconcilersBackoff      metav1.Duration `json:"reconcilersBackoff"`
+	ReconcilersBackoffLimit metav1.Duration `json:"reconcilersBackoffLimit"`
+	ReconcilersWatchFilter  string          `json:"reconcilersWatchFilter,omitempty"`
+	FeatureGates            map[string]bool `json:"featureGates,omitempty"`
+	WebhookBindAddress      string          `json:"webhookBindAddress"`
+	WebhookCertDir          string          `json:"webhookCertDir,omitempty"`
+
 	// Notify is in the file alone: routes are more than a flag can hold.
 	Notify notify.Config `json:"notify,omitzero"`
 }
@@ -85,6 +97,9 @@ func defaultControllerConfig() controllerConfig {
 		// Enough of a history to look things up in, and not so much that it
 		// weighs on the API server.
 		RemediationsKeep: 50, RemediationsTTL: metav1.Duration{Duration: 7 * 24 * time.Hour},
+		ReconcilersSyncPeriod: metav1.Duration{Duration: core.DefaultSyncPeriod}, ReconcilersBackoff: metav1.Duration{Duration: core.DefaultBackoff.First},
+		ReconcilersBackoffLimit: metav1.Duration{Duration: core.DefaultBackoff.Most},
+		WebhookBindAddress:      fmt.Sprintf(":%d", core.DefaultWebhookPort), WebhookCertDir: "/tmp/k8s-webhook-server/serving-certs",
 	}
 }
 
@@ -121,6 +136,7 @@ func (c *controllerConfig) register(cmd *cobra.Command) {
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "how many places (account and region, vCenter) are read at once")
 	f.IntVar(&c.RemediationsKeep, "remediations-keep", c.RemediationsKeep, "how many Remediations that succeeded or were cancelled a cluster keeps; 0 keeps them all")
 	f.DurationVar(&c.RemediationsTTL.Duration, "remediations-ttl", c.RemediationsTTL.Duration, "time for which a Remediation that ended is kept; 0 keeps it for good")
+	c.registerManaged(cmd)
 	completeWith(cmd, "log-level", logLevelNames()...)
 	completeWith(cmd, "log-format", "json", "text")
 }
@@ -233,6 +249,9 @@ func (c *controllerConfig) check() error {
 		wrong("--remediations-keep %d: want 0 or more", c.RemediationsKeep)
 	}
 	errs = append(errs, c.checkTimes()...)
+	if _, err := c.managed(); err != nil {
+		errs = append(errs, err)
+	}
 	if err := c.Notify.Validate(); err != nil {
 		wrong("notify: %w", err)
 	}

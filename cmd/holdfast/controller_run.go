@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/reconcilers/core"
 	"github.com/holdfast-io/holdfast/reconcilers/metrics"
 	"github.com/holdfast-io/holdfast/reconcilers/notify"
 	"github.com/holdfast-io/holdfast/reconcilers/policy"
@@ -57,6 +58,8 @@ type controller struct {
 	clouds    map[string]providers.Provider
 	notifier  *notify.Notifier
 	events    *recorder
+	// managed is what of upstream's runs too, nil if nothing does.
+	managed *core.Options
 
 	policyMetrics metrics.Policies
 }
@@ -83,6 +86,9 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 		return nil, fmt.Errorf("set up the controller for %s: %w", cfg.Host, err)
 	}
 	if err := needKinds(ctx, d.manager.GetRESTMapper(), c.ownKinds()...); err != nil {
+		return nil, err
+	}
+	if err := d.setUpManaged(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.makeClouds(c); err != nil {
@@ -147,7 +153,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if err := d.remediate(store, c); err != nil {
 		return nil, err
 	}
-	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace)
+	log.Info("Set up", "version", buildVersion().Version, "host", cfg.Host, "namespace", c.Namespace, "reconcilers", c.Reconcilers)
 	return d, nil
 }
 
@@ -243,6 +249,9 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 		options.RenewDeadline = &c.LeaderElectionRenewDeadline.Duration
 		options.RetryPeriod = &c.LeaderElectionRetryPeriod.Duration
 	}
+	if err := d.prepareManaged(c, cfg, log, &options); err != nil {
+		return err
+	}
 	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {
 		return err
 	}
@@ -253,6 +262,12 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 	}
 	if err := d.manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
+	}
+	if d.managed != nil {
+		// Ready is then who serves webhooks. The API server cannot list what is
+		// stored in an older version, nor take a change of a Cluster, while nobody
+		// is: to wait for caches or for a cloud would be to wait for oneself.
+		return nil
 	}
 	return d.manager.AddReadyzCheck("holdfast", d.ready)
 }

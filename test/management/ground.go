@@ -245,7 +245,10 @@ func (g *Ground) close(cancel context.CancelFunc) error {
 	g.plane.mu.Unlock()
 	cancel()
 	g.running.Wait()
-	err := sweepAway(g.plane.ctx, g.plane.client, g.Namespace)
+	var err error
+	if !g.plane.bare { // whoever serves a bare one's webhooks may have ended; it ends as a whole
+		err = sweepAway(g.plane.ctx, g.plane.client, g.Namespace)
+	}
 	g.plane.mu.Lock()
 	var clusters []client.ObjectKey
 	for name := range g.plane.fleets {

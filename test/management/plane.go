@@ -27,6 +27,8 @@ type plane struct {
 	done      chan error
 	// ctx ends with the plane.
 	ctx context.Context
+	// bare is a plane on which nothing of upstream's runs.
+	bare bool
 
 	mu      sync.Mutex
 	grounds map[string]*Ground // by namespace
@@ -52,7 +54,7 @@ func newPlane(bare bool) (_ *plane, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &plane{
-		control: control, ctx: ctx, cancel: cancel,
+		control: control, ctx: ctx, cancel: cancel, bare: bare,
 		grounds: map[string]*Ground{}, fleets: map[types.NamespacedName]*fleet{},
 	}
 	defer func() {
@@ -82,7 +84,7 @@ func newPlane(bare bool) (_ *plane, err error) {
 	}
 	p.done = make(chan error, 1)
 	go func() { p.done <- p.manager.Start(ctx) }()
-	if err := p.waitStarted(bare); err != nil {
+	if err := p.waitStarted(); err != nil {
 		return nil, err
 	}
 	return p, p.client.Create(ctx, controllerIdentity())
@@ -90,10 +92,10 @@ func newPlane(bare bool) (_ *plane, err error) {
 
 // waitStarted returns when webhooks are served, before which nothing can be
 // created, and the leader's controllers run. A bare one serves none.
-func (p *plane) waitStarted(bare bool) error {
+func (p *plane) waitStarted() error {
 	deadline := time.After(startTime)
 	started := func(*http.Request) error { return nil }
-	if !bare {
+	if !p.bare {
 		started = p.manager.GetWebhookServer().StartedChecker()
 	}
 	for {

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/cli/flag"
+	"sigs.k8s.io/cluster-api/util/apiwarnings"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/reconcilers/core"
+)
+
+// registerManaged makes the flags of managed mode. Without --reconcilers none of
+// them does anything.
+func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "Cluster API's own reconcilers to run too: core, kubeadm (docs/managed.md); none beside an installed Cluster API")
+	f.BoolVar(&c.ReconcilersTakeover, "reconcilers-takeover", c.ReconcilersTakeover, "start --reconcilers although upstream's own controller managers seem to run")
+	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers looks at at once, such as machine=200; others as upstream")
+	f.DurationVar(&c.ReconcilersSyncPeriod.Duration, "reconcilers-sync-period", c.ReconcilersSyncPeriod.Duration, "time after which the --reconcilers look at every object again")
+	f.DurationVar(&c.ReconcilersBackoff.Duration, "reconcilers-backoff", c.ReconcilersBackoff.Duration, "wait of an object that the --reconcilers keep failing at, doubled each time")
+	f.DurationVar(&c.ReconcilersBackoffLimit.Duration, "reconcilers-backoff-limit", c.ReconcilersBackoffLimit.Duration, "longest such wait")
+	f.StringVar(&c.ReconcilersWatchFilter, "reconcilers-watch-filter", c.ReconcilersWatchFilter, "value of the label cluster.x-k8s.io/watch-filter that the --reconcilers look at alone (default all)")
+	f.Var(flag.NewMapStringBool(&c.FeatureGates), "feature-gates", "GATE=true or false of Cluster API, such as ClusterTopology=true; others as upstream")
+	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress, "address of the webhooks and conversions of the --reconcilers")
+	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir, "folder with tls.crt and tls.key of the webhooks; read again when they change")
+	completeWith(cmd, "reconcilers", "core", "kubeadm")
+}
+
+// managed says what of upstream's is to run, nil if nothing is.
+func (c *controllerConfig) managed() (*core.Options, error) {
+	if len(c.Reconcilers) == 0 {
+		return nil, c.onlyManaged()
+	}
+	parts, err := core.ParseParts(c.Reconcilers)
+	if err != nil {
+		return nil, fmt.Errorf("--reconcilers: %w", err)
+	}
+	host, port, err := net.SplitHostPort(c.WebhookBindAddress)
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || notNumber != nil || number == 0 {
+		return nil, fmt.Errorf("--webhook-bind-address %q: want HOST:PORT or :PORT", c.WebhookBindAddress)
+	}
+	o := &core.Options{
+		Parts: parts, Namespace: c.Namespace, WatchFilter: c.ReconcilersWatchFilter, Takeover: c.ReconcilersTakeover,
+		SyncPeriod: c.ReconcilersSyncPeriod.Duration, Workers: c.ReconcilersConcurrency, Gates: c.FeatureGates,
+		Backoff:  core.Backoff{First: c.ReconcilersBackoff.Duration, Most: c.ReconcilersBackoffLimit.Duration},
+		Webhooks: webhook.Options{Host: host, Port: int(number), CertDir: c.WebhookCertDir}, //nolint:gosec // ParseUint has bounded it
+	}
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("--reconcilers: %w", err)
+	}
+	return o, c.checkCertificate()
+}
+
+// onlyManaged refuses what would do nothing.
+func (c *controllerConfig) onlyManaged() error {
+	var idle []string
+	for name, set := range map[string]bool{
+		"--feature-gates": len(c.FeatureGates) > 0, "--reconcilers-concurrency": len(c.ReconcilersConcurrency) > 0,
+		"--reconcilers-takeover": c.ReconcilersTakeover, "--reconcilers-watch-filter": c.ReconcilersWatchFilter != "",
+	} {
+		if set {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) == 0 {
+		return nil
+	}
+	slices.Sort(idle)
+	return fmt.Errorf("%s: there is nothing that it is for without --reconcilers", strings.Join(idle, ", "))
+}
+
+func (c *controllerConfig) checkCertificate() error {
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if _, err := os.Stat(filepath.Join(c.WebhookCertDir, name)); err != nil {
+			return fmt.Errorf("--webhook-cert-dir: the webhooks of --reconcilers need tls.crt and tls.key there: %w", err)
+		}
+	}
+	return nil
+}
+
+// prepareManaged has the manager be one that upstream's reconcilers can run in.
+// It gets a scheme of its own: the kinds that drift is looked for in must not
+// grow by upstream's versions of them.
+func (d *controller) prepareManaged(c *controllerConfig, cfg *rest.Config, log logr.Logger, options *manager.Options) error {
+	o, err := c.managed()
+	if err != nil || o == nil {
+		return err
+	}
+	kinds, err := inventory.NewKinds(registrations(c.Nodes)...)
+	if err != nil {
+		return err
+	}
+	options.Scheme = kinds.Scheme()
+	if err := errors.Join(v1alpha1.AddToScheme(options.Scheme), core.AddToScheme(options.Scheme)); err != nil {
+		return fmt.Errorf("register Cluster API's types: %w", err)
+	}
+	if sink, ok := log.GetSink().(interface{ GetUnderlying() *zap.Logger }); ok {
+		// What is below is of interest to those who work on etcd.
+		o.EtcdLog = sink.GetUnderlying().Named("etcd").WithOptions(zap.IncreaseLevel(zap.WarnLevel))
+	}
+	cfg.WarningHandler = apiwarnings.DefaultHandler(log.WithName("warning"))
+	d.managed = o
+	return o.ManagerOptions(options)
+}
+
+// setUpManaged adds upstream's reconcilers to the manager, unless there is a
+// reason why they must not run.
+func (d *controller) setUpManaged(ctx context.Context) error {
+	if d.managed == nil {
+		return nil
+	}
+	if err := d.managed.Check(ctx, d.manager); err != nil {
+		return fmt.Errorf("--reconcilers: %w", err)
+	}
+	_, err := d.managed.SetUp(ctx, d.manager)
+	return err
+}

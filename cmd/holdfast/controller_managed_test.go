@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-io/holdfast/reconcilers/core"
+)
+
+// What managed mode is told in a file and by flags comes out as one.
+func TestManagedConfiguration(t *testing.T) {
+	certificates := filepath.Dir(write(t, "tls.crt", "x"))
+	path := write(t, "config.yaml", header+"reconcilers: [core, kubeadm]\nreconcilersConcurrency: {machine: 7}\nfeatureGates: {ClusterTopology: true}\n"+
+		"reconcilersBackoffLimit: 2m\nwebhookBindAddress: 127.0.0.1:9444\nwebhookCertDir: "+certificates+"\n")
+	c, flags := defaultControllerConfig(), &cobra.Command{}
+	c.register(flags)
+	if err := flags.ParseFlags([]string{"--reconcilers=kubeadm", "--reconcilers-sync-period=3m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.load(path, flags); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.managed(); err == nil || !strings.Contains(err.Error(), "tls.key") {
+		t.Errorf("without a key: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(certificates, "tls.key"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.managed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Parts) != 1 || o.Parts[0] != core.Kubeadm || o.Workers["machine"] != 7 || !o.Gates["ClusterTopology"] || o.SyncPeriod != 3*time.Minute ||
+		o.Backoff != (core.Backoff{First: 5 * time.Second, Most: 2 * time.Minute}) || o.Webhooks.Host != "127.0.0.1" || o.Webhooks.Port != 9444 {
+		t.Errorf("it comes out as %+v", o)
+	}
+	for _, address := range []string{"", "9443", ":0", ":x", "a:70000"} {
+		c.WebhookBindAddress = address
+		if _, err := c.managed(); err == nil || !strings.Contains(err.Error(), "--webhook-bind-address") {
+			t.Errorf("address %q: %v", address, err)
+		}
+	}
+	plain := defaultControllerConfig()
+	if o, err := plain.managed(); o != nil || err != nil {
+		t.Errorf("beside an installed Cluster API it is %+v, %v", o, err)
+	}
+}

@@ -31,7 +31,7 @@ func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "Cluster API's own reconcilers to run too: core, kubeadm (docs/managed.md); none beside an installed Cluster API")
 	f.BoolVar(&c.ReconcilersTakeover, "reconcilers-takeover", c.ReconcilersTakeover, "start --reconcilers although upstream's own controller managers seem to run")
-	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers looks at at once, such as machine=200; others as upstream")
+	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers handles at a time, such as machine=200; others as upstream")
 	f.DurationVar(&c.ReconcilersSyncPeriod.Duration, "reconcilers-sync-period", c.ReconcilersSyncPeriod.Duration, "time after which the --reconcilers look at every object again")
 	f.DurationVar(&c.ReconcilersBackoff.Duration, "reconcilers-backoff", c.ReconcilersBackoff.Duration, "wait of an object that the --reconcilers keep failing at, doubled each time")
 	f.DurationVar(&c.ReconcilersBackoffLimit.Duration, "reconcilers-backoff-limit", c.ReconcilersBackoffLimit.Duration, "longest such wait")
@@ -60,7 +60,7 @@ func (c *controllerConfig) managed() (*core.Options, error) {
 		Parts: parts, Namespace: c.Namespace, WatchFilter: c.ReconcilersWatchFilter, Takeover: c.ReconcilersTakeover,
 		SyncPeriod: c.ReconcilersSyncPeriod.Duration, Workers: c.ReconcilersConcurrency, Gates: c.FeatureGates,
 		Backoff:  core.Backoff{First: c.ReconcilersBackoff.Duration, Most: c.ReconcilersBackoffLimit.Duration},
-		Webhooks: webhook.Options{Host: host, Port: int(number), CertDir: c.WebhookCertDir}, //nolint:gosec // ParseUint has bounded it
+		Webhooks: webhook.Options{Host: host, Port: int(number), CertDir: c.WebhookCertDir},
 	}
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("--reconcilers: %w", err)

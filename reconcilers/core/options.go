@@ -73,7 +73,7 @@ type Options struct {
 	Agent string
 	// SyncPeriod is the time after which every object is looked at again.
 	SyncPeriod time.Duration
-	// Workers are how many objects a controller looks at at once, by the names
+	// Workers are how many objects a controller handles at a time, by the names
 	// of [Controllers]; others have upstream's number.
 	Workers map[string]int
 	// Gates are upstream's feature gates; others have upstream's default. They

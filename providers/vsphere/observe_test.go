@@ -2,12 +2,18 @@ package vsphere
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/holdfast-io/holdfast/providers"
@@ -39,6 +45,45 @@ func TestObservePages(t *testing.T) {
 	if snap.Coverage[kindFolder] != nil || len(snap.OfKind(kindFolder)) == 0 {
 		t.Errorf("folders: %v, %d", snap.Coverage[kindFolder], len(snap.OfKind(kindFolder)))
 	}
+}
+
+// hung answers everything but the end of a view, which it never does; the reader's
+// context ends while it reads.
+type hung struct {
+	soap.RoundTripper
+	stop func()
+}
+
+func (h hung) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	switch req.(type) {
+	case *methods.RetrievePropertiesExBody:
+		h.stop()
+	case *methods.DestroyViewBody:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return h.RoundTripper.RoundTrip(ctx, req, res)
+}
+
+// Who stops does not wait for a vCenter that has ceased to answer.
+func TestStopsAtHungVCenter(t *testing.T) {
+	simulator.Test(func(ctx context.Context, c *vim25.Client) {
+		ctx, stop := context.WithCancel(ctx)
+		c.RoundTripper = hung{c.RoundTripper, stop}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := retrieve(ctx, c, []string{"VirtualMachine"}, []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name"}}})
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("it ended with %v", err)
+			}
+		case <-time.After(30 * goodbye):
+			t.Error("it still waits")
+		}
+	})
 }
 
 // An id that nothing has is absent; one that is asked for in the other byte

@@ -77,8 +77,15 @@ func retrieveOnce(ctx context.Context, c *vim25.Client, kinds []string, propSet 
 	}
 	defer func() {
 		// The view lives in the session only. It goes even when the caller's
-		// context has ended, or views pile up until logout.
-		if destroyErr := v.Destroy(context.WithoutCancel(ctx)); destroyErr != nil && err == nil &&
+		// context has ended, or views pile up until logout; but nobody who is
+		// ending waits for a vCenter that does not answer.
+		ending := ctx
+		if ctx.Err() != nil {
+			var cancel context.CancelFunc
+			ending, cancel = context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+			defer cancel()
+		}
+		if destroyErr := v.Destroy(ending); destroyErr != nil && err == nil &&
 			!fault.Is(destroyErr, &types.ManagedObjectNotFound{}) {
 			err = fmt.Errorf("destroy view: %w", destroyErr)
 		}

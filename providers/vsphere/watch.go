@@ -23,7 +23,7 @@ const (
 	// watchSteady is how long a watch must have lasted for the next failure to
 	// count as the first.
 	watchSteady = time.Minute
-	// goodbye bounds what is said to vCenter when a watch ends. What is not
+	// goodbye bounds what is said to vCenter when a watch or a read is stopped. What is not
 	// said ends with the session.
 	goodbye = 2 * time.Second
 )

@@ -113,5 +113,6 @@ type hinted struct {
 
 func withHint(err error, hint string) error { return &hinted{err: err, hint: hint} }
 
-func (h *hinted) Error() string { return h.err.Error() + "; " + h.hint }
+// Error says first what to do: what follows is often cut.
+func (h *hinted) Error() string { return h.hint + ": " + h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -186,7 +187,10 @@ func (s *Store) create(ctx context.Context, d *policies.Decision, sub subjects, 
 	if err := s.fenced(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.Client.Create(ctx, r, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	switch err := s.Client.Create(ctx, r, client.FieldOwner(v1alpha1.FieldManager)); {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("create Remediation %s: this install has no right to repair, as its policies want: set mode: enforce in the chart's values, or mode: dryRun in the policies: %w", r.Name, err)
+	case err != nil:
 		return nil, fmt.Errorf("create Remediation %s: %w", r.Name, err)
 	}
 	s.versions.wrote(r)

@@ -16,6 +16,7 @@ const (
 	maxValue   = 80
 	maxName    = 120
 	maxReason  = 240
+	maxCause   = 400 // bytes
 	maxDiffs   = 6
 	maxEntries = 8
 	maxNames   = 3

@@ -139,16 +139,20 @@ func (p *planner) owner(ref detector.ClusterRef, o *inventory.Owner, mode polici
 	have := carried(o.Infra)[typeDriftDetected]
 	seen, judged := p.judged[o.Ref]
 	if !judged {
-		sum.add(o.Ref, p.memory.status(o.Ref.UID, have))
+		was := condition{status: p.memory.status(o.Ref.UID, have)}
+		if have != nil && have.status == was.status {
+			was = *have
+		}
+		sum.add(o.Ref, was)
 		return
 	}
 	v := judge(p.decisions[o.Ref], func(f *detector.Finding) bool { return unread(seen, f) })
 	redrifted, held := p.memory.judged(ref, o.Ref.UID, &v, have, p.At, staleAfter)
 	if held {
-		sum.add(o.Ref, have.status)
+		sum.add(o.Ref, *have)
 		return
 	}
-	sum.add(o.Ref, v.status)
+	sum.add(o.Ref, v.drifted())
 	by := p.changedBy(p.decisions[o.Ref])
 	p.want(job{object: o.Infra, conditions: []condition{v.drifted()}, speaks: o.Machine == nil, redrifted: redrifted, by: by})
 	if o.Machine != nil {
@@ -186,7 +190,7 @@ func (p *planner) uncompared(u *inventory.Uncompared, mode policies.Mode, sum *s
 		return
 	}
 	v := judge(ds, func(*detector.Finding) bool { return false })
-	sum.add(u.Ref, v.status)
+	sum.add(u.Ref, v.drifted())
 	p.want(job{object: m, speaks: true, conditions: []condition{v.drifted(), v.infrastructureDrifted(m, nil)}})
 }
 
@@ -232,16 +236,36 @@ func (p *planner) remove(o client.Object) {
 // summary gathers what a Cluster's objects came to.
 type summary struct {
 	drifting, unknown []string
+	// causes are the reasons of those that are unknown, and example is what the
+	// first of them by name says.
+	causes         []string
+	first, example string
 }
 
-func (s *summary) add(ref providers.OwnerRef, status metav1.ConditionStatus) {
+func (s *summary) add(ref providers.OwnerRef, c condition) {
 	name := ref.Kind + " " + cleanName.Clean(ref.Name)
-	switch status {
+	switch c.status {
 	case metav1.ConditionTrue:
 		s.drifting = append(s.drifting, name)
 	case metav1.ConditionUnknown:
 		s.unknown = append(s.unknown, name)
+		if !slices.Contains(s.causes, c.reason) {
+			s.causes = append(s.causes, c.reason)
+		}
+		if s.first == "" || name < s.first {
+			s.first, s.example = name, c.message
+		}
 	}
+}
+
+// gap is the reason and the message of what could not be compared. A cause that
+// all have in common, such as credentials that are refused, is the Cluster's too.
+func (s *summary) gap() (reason, message string) {
+	message = list(slices.Clone(s.unknown)) + " could not be compared"
+	if len(s.causes) == 1 && slices.Contains(scopeReasons, s.causes[0]) {
+		return s.causes[0], message + ": " + bounded(s.example, maxCause)
+	}
+	return ReasonUnknown, message
 }
 
 // summarise plans the Cluster's own condition: the sum of its objects' and of
@@ -276,8 +300,9 @@ func (p *planner) summarise(c *inventory.Cluster, ref detector.ClusterRef, sum *
 	case len(parts) > 0:
 		v.status, v.reason = metav1.ConditionTrue, ReasonUnexpected
 	case len(sum.unknown) > 0:
-		v.status, v.reason = metav1.ConditionUnknown, ReasonUnknown
-		parts = append(parts, list(slices.Clone(sum.unknown))+" could not be compared")
+		reason, message := sum.gap()
+		v.status, v.reason = metav1.ConditionUnknown, reason
+		parts = append(parts, message)
 	}
 	v.message = bounded(strings.Join(parts, "; "), maxMessage)
 	redrifted := p.memory.drifts(ref, orphansUID(c.Object.UID), v.drift)

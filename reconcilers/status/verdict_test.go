@@ -3,6 +3,8 @@ package status
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
@@ -27,5 +29,32 @@ func TestRefusedCredentialsAreNoLapse(t *testing.T) {
 				t.Errorf("unread is %v, want %v (%+v)", v.unread, lapse, v)
 			}
 		})
+	}
+}
+
+// TestClusterTellsTheCauseOfAll: what keeps all of a cluster's objects from being
+// compared is told on the Cluster, and several causes are told where they are.
+func TestClusterTellsTheCauseOfAll(t *testing.T) {
+	unknown := func(reason, message string) condition {
+		return condition{status: metav1.ConditionUnknown, reason: reason, message: message}
+	}
+	refused := unknown(providers.ReasonCredentials, "Instance i-1: CredentialsUnavailable: the access key is unknown")
+	for name, tc := range map[string]struct {
+		machine, cluster condition
+		reason, message  string
+	}{
+		"one cause": {refused, unknown(providers.ReasonCredentials, "VPC vpc-1: CredentialsUnavailable: the access key is unknown"), providers.ReasonCredentials,
+			"AWSCluster b; AWSMachine a could not be compared: VPC vpc-1: CredentialsUnavailable: the access key is unknown"},
+		"several causes":      {refused, unknown(ReasonNotChecked, "VPC vpc-1: a page failed"), ReasonUnknown, "AWSCluster b; AWSMachine a could not be compared"},
+		"causes of their own": {unknown(ReasonNotChecked, "x"), unknown(ReasonNotChecked, "y"), ReasonUnknown, "AWSCluster b; AWSMachine a could not be compared"},
+		"one has been compared": {refused, condition{status: metav1.ConditionFalse, reason: ReasonInSync}, providers.ReasonCredentials,
+			"AWSMachine a could not be compared: Instance i-1: CredentialsUnavailable: the access key is unknown"},
+	} {
+		sum := summary{}
+		sum.add(providers.OwnerRef{Kind: "AWSMachine", Name: "a"}, tc.machine)
+		sum.add(providers.OwnerRef{Kind: "AWSCluster", Name: "b"}, tc.cluster)
+		if reason, message := sum.gap(); reason != tc.reason || message != tc.message {
+			t.Errorf("%s: %s, %q", name, reason, message)
+		}
 	}
 }

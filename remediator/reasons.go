@@ -18,8 +18,8 @@ const (
 	ReasonSettling           = "Settling" // the cloud has taken it and is not done
 	ReasonDraining           = "Draining"
 	ReasonRetrying           = "Retrying" // a call failed and is tried again
-	ReasonWaiting            = "Waiting" // a gate closed after it began
-	ReasonAltered            = "Altered" // also Blocked: the spec is not what Holdfast wrote
+	ReasonWaiting            = "Waiting"  // a gate closed after it began
+	ReasonAltered            = "Altered"  // also Blocked: the spec is not what Holdfast wrote
 	ReasonWaitingForRead     = "WaitingForRead"
 	ReasonWaitingForHealth   = "WaitingForHealthCheck"
 	ReasonWaitingForOwner    = "WaitingForOwner"

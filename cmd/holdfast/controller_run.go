@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/inventory"
@@ -223,13 +221,9 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = "holdfast/" + buildVersion().Version
 	cfg.QPS = -1 // the server's own priority and fairness protects it
-	serving := metricsserver.Options{BindAddress: c.MetricsBindAddress, SecureServing: c.MetricsSecure, CertDir: c.MetricsCertDir}
-	if c.MetricsSecure {
-		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
 	stop := gracefulStop
 	options := manager.Options{
-		Scheme: d.kinds.Scheme(), Logger: log, Metrics: serving,
+		Scheme: d.kinds.Scheme(), Logger: log, Metrics: metricsServing(c),
 		HealthProbeBindAddress: c.HealthProbeBindAddress, PprofBindAddress: c.PprofBindAddress,
 		GracefulShutdownTimeout: &stop,
 		BaseContext:             func() context.Context { return logr.NewContext(ctx, log) },

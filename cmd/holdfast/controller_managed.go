@@ -60,7 +60,7 @@ func (c *controllerConfig) managed() (*core.Options, error) {
 		Parts: parts, Namespace: c.Namespace, WatchFilter: c.ReconcilersWatchFilter, Takeover: c.ReconcilersTakeover,
 		SyncPeriod: c.ReconcilersSyncPeriod.Duration, Workers: c.ReconcilersConcurrency, Gates: c.FeatureGates,
 		Backoff:  core.Backoff{First: c.ReconcilersBackoff.Duration, Most: c.ReconcilersBackoffLimit.Duration},
-		Webhooks: webhook.Options{Host: host, Port: int(number), CertDir: c.WebhookCertDir},
+		Webhooks: webhook.Options{Host: host, Port: int(number), CertDir: c.WebhookCertDir, TLSOpts: onlyHTTP1},
 	}
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("--reconcilers: %w", err)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,13 @@ func TestManagedConfiguration(t *testing.T) {
 	if len(o.Parts) != 1 || o.Parts[0] != core.Kubeadm || o.Workers["machine"] != 7 || !o.Gates["ClusterTopology"] || o.SyncPeriod != 3*time.Minute ||
 		o.Backoff != (core.Backoff{First: 5 * time.Second, Most: 2 * time.Minute}) || o.Webhooks.Host != "127.0.0.1" || o.Webhooks.Port != 9444 {
 		t.Errorf("it comes out as %+v", o)
+	}
+	served := &tls.Config{NextProtos: []string{"h2"}} // controller-runtime's own
+	for _, set := range o.Webhooks.TLSOpts {
+		set(served)
+	}
+	if slices.Contains(served.NextProtos, "h2") {
+		t.Errorf("webhooks are served by %q, want HTTP/1 alone", served.NextProtos)
 	}
 	for _, address := range []string{"", "9443", ":0", ":x", "a:70000"} {
 		c.WebhookBindAddress = address

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -77,6 +78,10 @@ func typed(t *testing.T, u *unstructured.Unstructured) {
 		into[rbacv1.ClusterRole](t, u)
 	case "RoleBinding", "ClusterRoleBinding":
 		into[rbacv1.ClusterRoleBinding](t, u)
+	case "ValidatingAdmissionPolicy":
+		into[admissionv1.ValidatingAdmissionPolicy](t, u)
+	case "ValidatingAdmissionPolicyBinding":
+		into[admissionv1.ValidatingAdmissionPolicyBinding](t, u)
 	case "PrometheusRule":
 		rulesOf(t, u)
 	case "ServiceMonitor", "PodMonitor":

@@ -101,7 +101,7 @@
 # Draining a node before a patch that stops its machine.
 - apiGroups: [cluster.x-k8s.io]
   resources: [machinedrainrules]
-  verbs: [get, list]
+  verbs: [list]
 {{- end -}}
 
 {{/* A role and its binding to the ServiceAccount. "namespace" is empty for a

@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,9 +29,10 @@ import (
 // cluster is a management cluster without Holdfast: an API server that knows
 // Cluster API and its providers.
 type cluster struct {
-	plane  *controlplane.Plane
-	client client.Client
-	ledger *ledger
+	config     *rest.Config
+	kubeconfig string
+	client     client.Client
+	ledger     *ledger
 }
 
 // TestOnAPIServer runs what needs one on one.
@@ -62,16 +64,26 @@ func newCluster(t *testing.T) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{plane: plane}
+	c := &cluster{config: plane.Config, kubeconfig: plane.Kubeconfig}
 	scheme := capi.Scheme(corev1.AddToScheme, eventsv1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme, driftv1.AddToScheme, clusterv1.AddToScheme)
 	if c.client, err = client.New(plane.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
+	c.namespace(t, "prod", nil)
+	c.system(t)
+	return c
+}
+
+// system makes the namespaces in which Holdfast and what is around it are.
+func (c *cluster) system(t *testing.T) {
+	t.Helper()
 	c.namespace(t, namespace, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
-	for _, name := range []string{"prod", "capa-system", "monitoring"} {
+	for _, name := range []string{"capa-system", "capv-system", "monitoring"} {
 		c.namespace(t, name, nil)
 	}
-	return c
+	for _, name := range []string{"prometheus-k8s", "nobody"} {
+		c.kubectl(t, "create", "serviceaccount", "-n", "monitoring", name)
+	}
 }
 
 func (c *cluster) namespace(t *testing.T, name string, labels map[string]string) {
@@ -86,13 +98,13 @@ func (c *cluster) namespace(t *testing.T, name string, labels map[string]string)
 func (c *cluster) helm(t *testing.T, major string) *helm {
 	t.Helper()
 	h := helms(t)[major]
-	h.kubeconfig = c.plane.Kubeconfig
+	h.kubeconfig = c.kubeconfig
 	return h
 }
 
 func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), controlplane.Kubectl(t), append([]string{"--kubeconfig", c.plane.Kubeconfig}, args...)...)
+	cmd := exec.CommandContext(t.Context(), controlplane.Kubectl(t), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %v: %v\n%s", args, err, out)

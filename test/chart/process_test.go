@@ -56,7 +56,7 @@ func (o *output) String() string {
 
 // start runs what the release's Deployment says until the test ends, and returns
 // when it is ready.
-func (c *cluster) start(t *testing.T, w *world) *process {
+func (c *cluster) start(t *testing.T, environ ...string) *process {
 	t.Helper()
 	spec := must(get[appsv1.Deployment](t.Context(), c, namespace, release))(t).Spec.Template.Spec
 	container := spec.Containers[0]
@@ -80,7 +80,7 @@ func (c *cluster) start(t *testing.T, w *world) *process {
 	}
 	p.reader = c.kubectl(t, "create", "token", "-n", "monitoring", "prometheus-k8s")
 	p.cmd = exec.Command(running.Program(t), append(args, "--kubeconfig", c.account(t, spec.ServiceAccountName), "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.probes)...)
-	p.cmd.Env = append(os.Environ(), w.environ()...)
+	p.cmd.Env = append(os.Environ(), environ...)
 	for _, e := range container.Env {
 		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value+downward(t, &e))
 	}

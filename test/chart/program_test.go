@@ -50,16 +50,10 @@ func values(mode string, rules ...string) string {
 // configuration and policies, on a simulated EC2.
 func testProgram(t *testing.T, c *cluster) {
 	w := newWorld(t, c)
-	for _, name := range []string{"prometheus-k8s", "nobody"} {
-		c.kubectl(t, "create", "serviceaccount", "-n", "monitoring", name)
-	}
-	c.ledger = newLedger(t, c.plane.Config)
+	c.ledger = newLedger(t, c.config)
 	t.Run("policies by upgrade", func(t *testing.T) { testUpgradedPolicies(t, c, w) })
 	t.Run("observing", func(t *testing.T) { testObserving(t, c, w) })
 	t.Run("one namespace", func(t *testing.T) { testOneNamespace(t, c, w) })
-	if !t.Failed() {
-		t.Run("rights", func(t *testing.T) { testRightsUsed(t, c) })
-	}
 }
 
 // install installs the chart until the test ends, and gives what upgrades it.
@@ -80,7 +74,7 @@ func (c *cluster) install(t *testing.T, text string, args ...string) func(text s
 // for a repair.
 func testUpgradedPolicies(t *testing.T, c *cluster, w *world) {
 	upgrade := c.install(t, values("observe"), "--set", "mode=enforce")
-	p := c.start(t, w)
+	p := c.start(t, w.environ()...)
 	w.inSync(t, c)
 	if err := p.has(t, `holdfast_sink_errors_total{reason="status"} 0`); err != nil {
 		t.Error(err)
@@ -140,7 +134,7 @@ func testObserving(t *testing.T, c *cluster, w *world) {
 			t.Error(err)
 		}
 	})
-	p := c.start(t, w)
+	p := c.start(t, w.environ()...)
 	w.inSync(t, c)
 	machine := w.tamper(t, "tag spelled in lower case")
 	w.sweep(t, c)
@@ -167,7 +161,7 @@ func testOneNamespace(t *testing.T, c *cluster, w *world) {
 	args := []string{"--set", "mode=enforce", "--set", "watchNamespace=prod", "--set", "rbac.secretNamespaces={capa-system}"}
 	upgrade := c.install(t, values("enforce"), args...)
 	c.forget(t)
-	p := c.start(t, w)
+	p := c.start(t, w.environ()...)
 	w.inSync(t, c)
 	w.tamper(t, "tag spelled in lower case")
 	w.sweep(t, c)

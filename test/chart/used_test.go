@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"maps"
 	"net/http"
@@ -13,56 +14,66 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 )
 
-// elsewhere are the rights that the program has no use for in testProgram: what is
-// in them is done in the tests that are named.
-var elsewhere = map[string]string{
-	"get  namespaces *": "identities that allow namespaces by label: providers/aws, providers/vsphere",
-	"get  secrets *":    "kubeconfigs and identities: cmd/holdfast TestController",
-	"patch infrastructure.cluster.x-k8s.io vsphereclusters/status *": "no vSphere here: test/e2e",
-	"patch infrastructure.cluster.x-k8s.io vspheremachines/status *": "no vSphere here: test/e2e",
-	"delete cluster.x-k8s.io machines *":                             "replacement: test/e2e, test/faults",
-	"get cluster.x-k8s.io machinesets *":                             "replacement: test/e2e, test/faults",
-	"get cluster.x-k8s.io machinedeployments *":                      "replacement: test/e2e, test/faults",
-	"patch cluster.x-k8s.io machinedeployments *":                    "replacement with one more before: test/e2e, test/faults",
-	"get controlplane.cluster.x-k8s.io * *":                          "replacement: test/e2e, test/faults",
-	"patch cluster.x-k8s.io machines *":                              "replacement: test/e2e, test/faults",
-	"get cluster.x-k8s.io machinedrainrules *":                       "draining: remediator",
-	"list cluster.x-k8s.io machinedrainrules *":                      "draining: remediator",
-	"delete drift.holdfast.io remediations *":                        "retention: reconcilers/remediation",
-	"update drift.holdfast.io remediations *":                        "a decision that changes while its record waits: reconcilers/remediation",
-	"list drift.holdfast.io driftpolicies *":                         "an API server that streams no lists, before 1.34",
-	"patch events.k8s.io events *":                                   "an event that repeats, as client-go writes it",
-}
-
-// ledger stands before the API server and notes what the program uses of its rights.
+// ledger stands before the API server and notes what the program uses of its
+// rights, and what it is refused.
 type ledger struct {
 	url string
 	ca  []byte
 
-	mu   sync.Mutex
-	used map[string]bool
+	mu sync.Mutex
+	// older: it answers as an API server does that streams no lists (before 1.34).
+	older   bool
+	used    map[call]bool
+	refused map[call]bool
+}
+
+// call is a request for a resource, as a role would have to allow it.
+type call struct{ verb, group, resource, namespace, name string }
+
+func (c call) String() string {
+	return strings.Join([]string{c.verb, c.group, c.resource, c.namespace + "/" + c.name}, " ")
+}
+
+// right is a call that a role allows: an empty namespace is any, and a star any of
+// its kind.
+type right call
+
+func (r right) String() string { return call(r).String() }
+
+func (r right) allows(c call) bool {
+	return r.verb == c.verb && r.group == c.group && (r.resource == c.resource || r.resource == "*") &&
+		(r.namespace == "" || r.namespace == c.namespace) && (r.name == "*" || r.name == c.name)
 }
 
 func newLedger(t *testing.T, cfg *rest.Config) *ledger {
 	t.Helper()
 	anonymous := rest.AnonymousClientConfig(cfg) // whoever comes brings a token
 	to := must(url.Parse(anonymous.Host))(t)
-	l := &ledger{used: map[string]bool{}}
+	l := &ledger{}
+	l.reset(false)
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.Transport, proxy.FlushInterval = must(rest.TransportFor(anonymous))(t), -1
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 	}
-	requests := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	proxy.ModifyResponse = func(r *http.Response) error {
+		l.note(r.Request, r.StatusCode)
+		return nil
+	}
 	// By HTTPS: client-go sends no token otherwise.
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, err := requests.NewRequestInfo(r); err == nil && info.IsResourceRequest {
-			l.note(info)
+		l.mu.Lock()
+		older := l.older
+		l.mu.Unlock()
+		if older && r.URL.Query().Has("sendInitialEvents") {
+			noStreamedLists(w)
+			return
 		}
 		proxy.ServeHTTP(w, r)
 	}))
@@ -75,52 +86,101 @@ func newLedger(t *testing.T, cfg *rest.Config) *ledger {
 	return l
 }
 
-// note keeps a request in the form of [single].
-func (l *ledger) note(info *request.RequestInfo) {
-	resource := info.Resource
+// noStreamedLists answers as an API server without the feature WatchList
+// (apimachinery/pkg/apis/meta/internalversion/validation, ValidateListOptions).
+func noStreamedLists(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid,
+		Code: http.StatusUnprocessableEntity, Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+	})
+}
+
+// reset forgets what was noted, and plays an older API server from now on or not.
+func (l *ledger) reset(older bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.older, l.used, l.refused = older, map[call]bool{}, map[call]bool{}
+}
+
+var requests = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+func (l *ledger) note(r *http.Request, status int) {
+	info, err := requests.NewRequestInfo(r)
+	if err != nil || !info.IsResourceRequest {
+		return
+	}
+	c := call{info.Verb, info.APIGroup, info.Resource, info.Namespace, info.Name}
 	if info.Subresource != "" {
-		resource += "/" + info.Subresource
+		c.resource += "/" + info.Subresource
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.used[strings.Join([]string{info.Verb, info.APIGroup, resource}, " ")] = true
+	if l.used[c] = true; status == http.StatusForbidden {
+		l.refused[c] = true
+	}
+	if c.verb == "patch" && status == http.StatusCreated { // an apply that makes the object needs both
+		c.verb = "create"
+		l.used[c] = true
+	}
 }
 
-// uses tells whether anything was done that a right allows.
-func (l *ledger) uses(right string) bool {
+// has tells whether anything was done that a right allows.
+func (l *ledger) has(r right) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	part := strings.Split(right, " ") // verb, group, resource, name
-	for used := range l.used {
-		if u := strings.Split(used, " "); u[0] == part[0] && u[1] == part[1] && (u[2] == part[2] || part[2] == "*") {
+	for c := range l.used {
+		if r.allows(c) {
 			return true
 		}
 	}
 	return false
 }
 
-// testRightsUsed: what the chart grants was used, or is known to be elsewhere. What
-// is used beyond it is refused, and seen in the log (process.stop).
-func testRightsUsed(t *testing.T, c *cluster) {
-	rendered := must(c.helm(t, "3").template(t, "--set", "mode=enforce"))(t)
-	granted := map[string]bool{}
+// unused are the rights that nothing here has a use for, and why they are granted.
+var unused = map[string]string{
+	"patch events.k8s.io events": "client-go writes an event that way if the same was told of the object before and the object has not changed since: " +
+		"what Holdfast tells follows a change, of a condition at least, so that it takes an object without status, and a refused event would be lost",
+}
+
+// balance lists what was refused, and those rights of a rendered chart that were
+// not used: neither may there be.
+func (l *ledger) balance(t *testing.T, rendered string) {
+	t.Helper()
+	l.mu.Lock()
+	refused := slices.Collect(maps.Keys(l.refused))
+	l.mu.Unlock()
+	for _, c := range refused {
+		t.Errorf("%s is refused", c)
+	}
+	idle := 0
+	all := rights(t, rendered)
+	for _, r := range all {
+		_, excused := unused[strings.Join([]string{r.verb, r.group, r.resource}, " ")]
+		switch used := l.has(r); {
+		case used && excused:
+			t.Errorf("%s is used: strike it from the list of those that are not", r)
+		case !used && !excused:
+			idle++
+			t.Errorf("%s is granted, and not used", r)
+		}
+	}
+	t.Logf("%d rights, of which %d are not used; %d calls are refused", len(all), idle, len(refused))
+}
+
+// rights are those that a rendered chart grants to the program.
+func rights(t *testing.T, rendered string) []right {
+	t.Helper()
+	var out []right
 	for _, u := range objects(t, rendered) {
-		if strings.HasSuffix(u.GetKind(), "Role") && !strings.HasSuffix(u.GetName(), "-metrics-reader") {
-			maps.Copy(granted, single(into[rbacv1.ClusterRole](t, u).Rules))
+		if !strings.HasSuffix(u.GetKind(), "Role") || strings.HasSuffix(u.GetName(), "-metrics-reader") {
+			continue
+		}
+		for _, text := range slices.Sorted(maps.Keys(single(into[rbacv1.ClusterRole](t, u).Rules))) {
+			part := strings.Split(text, " ")
+			out = append(out, right{verb: part[0], group: part[1], resource: part[2], name: part[3], namespace: u.GetNamespace()})
 		}
 	}
-	for _, right := range slices.Sorted(maps.Keys(granted)) {
-		_, known := elsewhere[right]
-		switch used := c.ledger.uses(right); {
-		case used && known:
-			t.Errorf("%s is used here: strike it from the list of those that are not", right)
-		case !used && !known:
-			t.Errorf("%s is granted, and not used", right)
-		}
-	}
-	for right := range elsewhere {
-		if !granted[right] {
-			t.Errorf("%s is not granted: strike it from the list", right)
-		}
-	}
+	return out
 }

@@ -45,7 +45,7 @@ func newWorld(t *testing.T, c *cluster) *world {
 		Manifest: manifest, Simulator: w.sim, Image: image, Poll: time.Millisecond,
 	}))(t)
 	scheme := capi.Scheme(corev1.AddToScheme, clusterv1.AddToScheme, capa.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme)
-	all := must(client.New(c.plane.Config, client.Options{Scheme: scheme}))(t)
+	all := must(client.New(c.config, client.Options{Scheme: scheme}))(t)
 	if err := running.Install(t.Context(), all, w.env.Objects()); err != nil {
 		t.Fatal(err)
 	}

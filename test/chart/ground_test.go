@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-io/holdfast/test/awscluster"
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 	"github.com/holdfast-io/holdfast/test/management"
+	"github.com/holdfast-io/holdfast/test/running"
 	"github.com/holdfast-io/holdfast/test/vspherecluster"
 )
 
@@ -41,6 +42,7 @@ type ground struct {
 	// repaired are the actions that have succeeded, by the UIDs of Machines: of
 	// the records one alone is kept.
 	repaired sync.Map
+	process  *process
 	// begun is when the last damage was done.
 	begun time.Time
 }
@@ -137,8 +139,8 @@ func (g *ground) watchRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
-	running.Go(func() {
+	var following sync.WaitGroup
+	following.Go(func() {
 		for e := range w.ResultChan() {
 			r, ok := e.Object.(*driftv1.Remediation)
 			if ok && e.Type != watch.Deleted && r.Status.Phase == driftv1.PhaseSucceeded && r.Spec.Machine != nil && r.Status.EndedAt != nil {
@@ -148,13 +150,29 @@ func (g *ground) watchRecords(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		w.Stop()
-		running.Wait()
+		following.Wait()
 	})
 }
 
+// eventually waits for something while the program runs.
+func (g *ground) eventually(t *testing.T, what string, ok func() error) {
+	t.Helper()
+	begun := time.Now()
+	running.Eventually(t, management.Patience, what, func() error {
+		select {
+		case <-g.process.done:
+			t.Fatalf("not %s: the program has ended: %s", what, g.process.cmd.ProcessState)
+		default:
+		}
+		return ok()
+	})
+	t.Logf("%s after %.1fs", what, time.Since(begun).Seconds())
+}
+
 // repair waits until a Machine has been repaired by an action, along a path.
-func (g *ground) repair(ctx context.Context, c *management.Cluster, m *clusterv1.Machine, action driftv1.WriteAction, path driftv1.ReplaceStrategy) {
-	c.Eventually(ctx, fmt.Sprintf("so that %s %s of %s has succeeded", action, path, m.Name), func(ctx context.Context) error {
+func (g *ground) repair(ctx context.Context, t *testing.T, m *clusterv1.Machine, action driftv1.WriteAction, path driftv1.ReplaceStrategy) {
+	t.Helper()
+	g.eventually(t, fmt.Sprintf("so that %s %s of %s has succeeded", action, path, m.Name), func() error {
 		found, ok := g.repaired.LoadAndDelete(m.UID)
 		if !ok {
 			return errors.New(g.standing(ctx, m.UID))

@@ -31,7 +31,8 @@ import (
 const living = `mode: enforce
 crds: {enabled: false}
 reports: {enabled: true, crds: {enabled: true}}
-config: {startSpread: 0s, creationGrace: 1s, verifyAfter: 1s, pollInterval: 1s, remediationsKeep: 1}
+config: {startSpread: 0s, creationGrace: 1s, verifyAfter: 1s, pollInterval: 1s, remediationsKeep: 1,
+  leaderElectionLeaseDuration: 120s, leaderElectionRenewDeadline: 100s}
 metrics: {readers: [{namespace: monitoring, name: prometheus-k8s}]}
 policies:
   default.yaml: null
@@ -83,10 +84,11 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 	upgrade := g.install(t, life("delete"), args...)
 	g.identify(t, &capa.AWSIdentityReference{Kind: capa.ControllerIdentityKind, Name: capa.AWSClusterControllerIdentityName})
 	p := g.start(t, g.Variables()...)
+	g.process = p
 	g.identify(t, &capa.AWSIdentityReference{Kind: capa.ClusterRoleIdentityKind, Name: "role"})
 	planes, general, storage, vms := g.aws.ControlPlanes(ctx), g.aws.Workers(ctx, "general"), g.aws.Workers(ctx, "storage")[0], g.vsphere.Workers(ctx, "general")
 	for _, m := range slices.Concat(planes, general, g.vsphere.Machines(ctx), []*clusterv1.Machine{storage}) {
-		g.drifting(ctx, t, m, metav1.ConditionFalse)
+		g.drifting(t, m, metav1.ConditionFalse)
 	}
 	g.policyObject(ctx, t)
 
@@ -100,26 +102,27 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 	g.vsphere.Terminate(ctx, vms[1])
 	g.sweep(ctx, t, g.aws)
 	g.sweep(ctx, t, g.vsphere)
-	g.repair(ctx, g.aws, general[0], "patch", "")
-	g.repair(ctx, g.aws, general[1], "replace", driftv1.StrategyHealthCheck)
-	g.repair(ctx, g.aws, general[2], "replace", driftv1.StrategyDelete)
-	g.repair(ctx, g.vsphere, vms[0], "patch", "")
-	g.repair(ctx, g.vsphere, vms[1], "replace", driftv1.StrategyOwnerRemediation)
+	g.repair(ctx, t, general[0], "patch", "")
+	g.repair(ctx, t, general[1], "replace", driftv1.StrategyHealthCheck)
+	g.repair(ctx, t, general[2], "replace", driftv1.StrategyDelete)
+	g.repair(ctx, t, vms[0], "patch", "")
+	g.repair(ctx, t, vms[1], "replace", driftv1.StrategyOwnerRemediation)
 
 	// While it waits for a person, it is to be done in another way.
-	g.planned(ctx, storage, driftv1.ReplaceDelete)
+	g.planned(ctx, t, storage, driftv1.ReplaceDelete)
 	upgrade(life("surge"), args...)
 	p.mount(t)
-	g.approve(ctx, t, g.planned(ctx, storage, driftv1.ReplaceSurge))
-	g.repair(ctx, g.aws, storage, "replace", driftv1.StrategySurge)
+	g.approve(ctx, t, g.planned(ctx, t, storage, driftv1.ReplaceSurge))
+	g.repair(ctx, t, storage, "replace", driftv1.StrategySurge)
 
 	g.tag(t, planes[0], "Asked", "")
 	g.sweep(ctx, t, g.aws)
-	g.repair(ctx, g.aws, planes[0], "replace", driftv1.StrategyOwnerRemediation)
+	g.repair(ctx, t, planes[0], "replace", driftv1.StrategyOwnerRemediation)
 	g.aws.WaitReady(ctx)
 
 	p.stop(t) // who comes after it finds its reports and records
 	p = g.start(t, g.Variables()...)
+	g.process = p
 	g.repeated(ctx, t, planes[1])
 	g.pooled(ctx, t, pool)
 	p.stop(t)
@@ -132,9 +135,9 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 }
 
 // drifting waits until a Machine's condition says whether it drifts.
-func (g *ground) drifting(ctx context.Context, t *testing.T, m *clusterv1.Machine, want metav1.ConditionStatus) {
+func (g *ground) drifting(t *testing.T, m *clusterv1.Machine, want metav1.ConditionStatus) {
 	t.Helper()
-	g.aws.Eventually(ctx, fmt.Sprintf("so that %s has DriftDetected=%s", m.Name, want), func(context.Context) error {
+	g.eventually(t, fmt.Sprintf("so that %s has DriftDetected=%s", m.Name, want), func() error {
 		return g.drift(t, client.ObjectKeyFromObject(m), want)
 	})
 }
@@ -144,7 +147,7 @@ func (g *ground) sweep(ctx context.Context, t *testing.T, c *management.Cluster)
 	t.Helper()
 	asked := time.Now().Format(time.RFC3339Nano)
 	g.kubectl(t, "annotate", "--overwrite", "clusters.cluster.x-k8s.io", "-n", g.Namespace, c.Name, driftv1.AnnotationSweepNow+"="+asked)
-	c.Eventually(ctx, "swept", func(ctx context.Context) error {
+	g.eventually(t, "swept", func() error {
 		of := &clusterv1.Cluster{}
 		c.Get(ctx, c.Name, of)
 		if of.Annotations[driftv1.AnnotationSwept] != asked {
@@ -156,9 +159,10 @@ func (g *ground) sweep(ctx context.Context, t *testing.T, c *management.Cluster)
 
 // planned waits until a Machine's replacement waits for a person and is to take a
 // path.
-func (g *ground) planned(ctx context.Context, m *clusterv1.Machine, path driftv1.ReplacePath) *driftv1.Remediation {
+func (g *ground) planned(ctx context.Context, t *testing.T, m *clusterv1.Machine, path driftv1.ReplacePath) *driftv1.Remediation {
+	t.Helper()
 	var out *driftv1.Remediation
-	g.aws.Eventually(ctx, fmt.Sprintf("so that %s of %s waits for approval", path, m.Name), func(ctx context.Context) error {
+	g.eventually(t, fmt.Sprintf("so that %s of %s waits for approval", path, m.Name), func() error {
 		list := &driftv1.RemediationList{}
 		if err := g.Client.List(ctx, list, client.InNamespace(g.Namespace)); err != nil {
 			return err
@@ -193,7 +197,7 @@ func (g *ground) policyObject(ctx context.Context, t *testing.T) {
 	}
 	g.make(t, policy)
 	for n := 1; n <= 2; n++ {
-		g.aws.Eventually(ctx, fmt.Sprintf("told to be wrong %d times", n), func(ctx context.Context) error {
+		g.eventually(t, fmt.Sprintf("told to be wrong %d times", n), func() error {
 			return g.told(ctx, "default", policy.UID, n)
 		})
 		base := policy.DeepCopy()
@@ -231,11 +235,11 @@ func (g *ground) repeated(ctx context.Context, t *testing.T, m *clusterv1.Machin
 	for n := 1; n <= 2; n++ {
 		g.tag(t, m, "Told", "")
 		g.sweep(ctx, t, g.aws)
-		g.drifting(ctx, t, m, metav1.ConditionTrue)
-		g.aws.Eventually(ctx, fmt.Sprintf("told %d times", n), func(ctx context.Context) error { return g.told(ctx, g.Namespace, m.UID, n) })
+		g.drifting(t, m, metav1.ConditionTrue)
+		g.eventually(t, fmt.Sprintf("told %d times", n), func() error { return g.told(ctx, g.Namespace, m.UID, n) })
 		g.tag(t, m, "Told", "yes")
 		g.sweep(ctx, t, g.aws)
-		g.drifting(ctx, t, m, metav1.ConditionFalse)
+		g.drifting(t, m, metav1.ConditionFalse)
 	}
 }
 
@@ -267,14 +271,14 @@ func (g *ground) pooled(ctx context.Context, t *testing.T, pool *clusterv1.Machi
 	if err := g.Client.Delete(ctx, pool); err != nil {
 		t.Fatal(err)
 	}
-	g.aws.Eventually(ctx, "rid of pool "+pool.Name, func(ctx context.Context) error {
+	g.eventually(t, "rid of pool "+pool.Name, func() error {
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there (%v)", err)
 		}
 		return nil
 	})
 	g.sweep(ctx, t, g.aws)
-	g.aws.Eventually(ctx, "rid of its Report", func(ctx context.Context) error {
+	g.eventually(t, "rid of its Report", func() error {
 		if there, err := report(ctx); err != nil || there {
 			return fmt.Errorf("it is there (%w)", err)
 		}

@@ -43,7 +43,7 @@ func whole(t *testing.T, profile string) (string, []*unstructured.Unstructured) 
 // the API server: its own, and those that it makes from the Prometheus operator's
 // CRDs, which testProfiles has given it.
 func testConform(t *testing.T, c *cluster) {
-	schemas := &schemas{discovery: must(discovery.NewDiscoveryClientForConfig(c.plane.Config))(t), dir: t.TempDir()}
+	schemas := &schemas{discovery: must(discovery.NewDiscoveryClientForConfig(c.config))(t), dir: t.TempDir()}
 	for _, profile := range profiles(t) {
 		t.Run(profile, func(t *testing.T) {
 			path, found := whole(t, profile)

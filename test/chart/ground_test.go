@@ -10,6 +10,7 @@ import (
 
 	vim "github.com/vmware/govmomi/vim25/types"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -234,7 +235,8 @@ func (g *ground) occupy(ctx context.Context, t *testing.T, c *management.Cluster
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "proxy-" + m.Name,
 		Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "yes"}}}
 	pod.Spec.NodeName, pod.Spec.Containers = m.Status.NodeRef.Name, []corev1.Container{{Name: "proxy", Image: "proxy"}}
-	if err := remote.Create(ctx, pod); err != nil {
+	// The cluster's API server says Conflict of a Pod that is there from before.
+	if err := remote.Create(ctx, pod); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 		t.Fatal(err)
 	}
 }

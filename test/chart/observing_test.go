@@ -91,7 +91,7 @@ func (g *ground) observing(t *testing.T) {
 		t.Errorf("the answer to a request is refused: %v", err)
 	}
 	for _, o := range []client.Object{cluster, machine, infra} {
-		list := `[{"type":"DriftDetected","status":"True","reason":"Drifted","message":"","severity":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]`
+		list := `[{"type":"DriftDetected","status":"True","reason":"Drifted","message":"a tag differs","severity":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]`
 		if err := patch(o, true, `{"status":{"conditions":`+list+`}}`); err != nil {
 			t.Errorf("%T does not take conditions: %v", o, err)
 		}

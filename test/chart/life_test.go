@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +85,7 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 	pool := g.spare(t)
 	upgrade := g.install(t, life("delete"), args...)
 	g.identify(t, &capa.AWSIdentityReference{Kind: capa.ControllerIdentityKind, Name: capa.AWSClusterControllerIdentityName})
+	g.forgotten(t)
 	p := g.start(t, g.Variables()...)
 	g.process = p
 	g.identify(t, &capa.AWSIdentityReference{Kind: capa.ClusterRoleIdentityKind, Name: "role"})
@@ -114,6 +117,7 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 	p.mount(t)
 	g.approve(ctx, t, g.planned(ctx, t, storage, driftv1.ReplaceSurge))
 	g.repair(ctx, t, storage, "replace", driftv1.StrategySurge)
+	g.misread(t, fmt.Sprintf("broken-%t.yaml", older))
 
 	g.tag(t, planes[0], "Asked", "")
 	g.sweep(ctx, t, g.aws)
@@ -131,6 +135,30 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 		if !g.ledger.has(right{verb: "get", resource: "secrets", namespace: g.Namespace, name: c.Name + "-kubeconfig"}) {
 			t.Errorf("the Nodes of cluster %s were not read", c.Name)
 		}
+	}
+}
+
+// forgotten takes the conditions of clusters' infrastructure back, so that they are
+// to be written once more.
+func (g *ground) forgotten(t *testing.T) {
+	t.Helper()
+	for kind, name := range map[string]string{"awsclusters": g.aws.Name, "vsphereclusters": g.vsphere.Name} {
+		g.kubectl(t, "patch", kind+".infrastructure.cluster.x-k8s.io", "-n", g.Namespace, name, "--subresource=status",
+			"--type=merge", "-p", `{"status":{"conditions":null,"v1beta2":{"conditions":null}}}`)
+	}
+}
+
+// misread has a file among the policies that is none, for as long as it takes to be
+// told by an event.
+func (g *ground) misread(t *testing.T, name string) {
+	t.Helper()
+	path := filepath.Join(g.process.policies, name)
+	if err := os.WriteFile(path, []byte("kind: Nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.eventually(t, "told that "+name+" is no policy", func() error { return g.cluster.told(t, "PolicyInvalid", name) })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
 }
 

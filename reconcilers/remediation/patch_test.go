@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/providers"
@@ -259,6 +261,25 @@ func TestFailingIsTold(t *testing.T) {
 	w.cloud.Fail(fake.OpApply, nil)
 	w.run(3 * time.Minute)
 	w.phase("a-1-m1", v1alpha1.PhaseSucceeded, "Verified")
+}
+
+// TestNoRightToRepair: an install that may make no records says what to do.
+func TestNoRightToRepair(t *testing.T) {
+	w := newWorld(t, "")
+	w.proc.before = func(what string) error {
+		if !strings.HasPrefix(what, "create *v1alpha1.Remediation") {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "remediations"}, "", errors.New("RBAC"))
+	}
+	w.tamper("a-1-m1", "/tags/team", "red")
+	err := w.proc.run(time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "set mode: enforce in the chart's values") {
+		t.Errorf("it says %v", err)
+	}
+	if w.applied() > 0 {
+		t.Error("it repairs without a record")
+	}
 }
 
 // TestFence: whoever does not lead any more writes nothing.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/test/management"
+	"github.com/holdfast-io/holdfast/test/running"
 )
 
 // manage runs the program with upstream's reconcilers in it, for a ground on which
@@ -72,9 +73,12 @@ func TestManagedStarts(t *testing.T) {
 		t.Errorf("a Cluster with a bad network is answered by %v, want upstream's webhook to refuse it", err)
 	}
 	converted(ctx, t, g)
-	if n, err := d.sum("controller_runtime_max_concurrent_reconciles", map[string]string{"controller": "machine"}); err != nil || n != 100 {
-		t.Errorf("the machine controller has %v workers (%v), want upstream's 100", n, err)
-	}
+	running.Eventually(t, management.Patience, "reconciling", func() error {
+		if n, err := d.sum("controller_runtime_max_concurrent_reconciles", map[string]string{"controller": "machine"}); err != nil || n != 100 {
+			return fmt.Errorf("the machine controller has %v workers (%v), want upstream's 100", n, err)
+		}
+		return nil
+	})
 }
 
 // converted writes a Cluster in v1beta1 and reads it in both versions.

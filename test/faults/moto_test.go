@@ -164,7 +164,9 @@ func onceMoto(t *testing.T, f *front) {
 			n++
 		}
 	}
-	if n == 0 || n > 3 { // the SDK sends a lost call twice again
+	// The SDK sends a lost call twice again, and the change is handed to it once more
+	// where all three were lost.
+	if n == 0 || n > 6 {
 		t.Errorf("%d calls for one act", n)
 	}
 }

@@ -204,10 +204,10 @@ func approve(yes bool) reply {
 func tryAgain(r *v1alpha1.Remediation, _ string) (string, error) {
 	switch p := r.Status.Phase; p {
 	case v1alpha1.PhaseFailed, v1alpha1.PhaseLatched:
-		r.Spec.RetriedAt = ptr.To(metav1.Now())
+		r.Spec.RetriedAt = afterEnds(r, time.Now())
 		return "to be tried again", nil
 	case v1alpha1.PhaseBlocked:
-		r.Spec.RetriedAt = ptr.To(metav1.Now())
+		r.Spec.RetriedAt = afterEnds(r, time.Now())
 		if remediator.Retried(r) {
 			return "to be tried again", nil
 		}
@@ -215,6 +215,22 @@ func tryAgain(r *v1alpha1.Remediation, _ string) (string, error) {
 	default:
 		return "", fmt.Errorf("it is %s: only what is Failed, Latched or held after an attempt can be tried again", orDash(string(p)))
 	}
+}
+
+// afterEnds is the present, or the first second after what has ended: times are
+// kept in whole seconds, and clocks differ.
+func afterEnds(r *v1alpha1.Remediation, now time.Time) *metav1.Time {
+	out := metav1.NewTime(now.UTC().Truncate(time.Second))
+	past := func(end *metav1.Time) {
+		if end != nil && !out.After(end.Time) {
+			out = metav1.NewTime(end.Add(time.Second))
+		}
+	}
+	past(r.Status.EndedAt)
+	for i := range r.Status.Attempts {
+		past(r.Status.Attempts[i].EndedAt)
+	}
+	return &out
 }
 
 func newRemediationsChange(verb, short string, what reply) *cobra.Command {

@@ -126,3 +126,24 @@ func TestRetryOfBlocked(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryAtOnce: a retry in the second in which the record ended, or by a clock
+// that is behind, is one.
+func TestRetryAtOnce(t *testing.T) {
+	ended := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	for name, now := range map[string]time.Time{
+		"the same second": ended.Add(300 * time.Millisecond),
+		"a clock behind":  ended.Add(-time.Hour),
+		"later":           ended.Add(time.Minute),
+	} {
+		r := &v1alpha1.Remediation{Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseLatched, EndedAt: &ended}}
+		r.Spec.RetriedAt = afterEnds(r, now)
+		if !remediator.Retried(r) {
+			t.Errorf("%s: a retry at %s of what ended at %s is none", name, r.Spec.RetriedAt, ended)
+		}
+	}
+	r := &v1alpha1.Remediation{Status: v1alpha1.RemediationStatus{Phase: v1alpha1.PhaseLatched, EndedAt: &ended}}
+	if _, err := tryAgain(r, ""); err != nil || !remediator.Retried(r) {
+		t.Errorf("retried at %s: %v", r.Spec.RetriedAt, err)
+	}
+}

@@ -159,6 +159,10 @@ func (c *Controller) step(ctx context.Context, key types.NamespacedName) (ctrl.R
 		return ctrl.Result{}, c.write(ctx, r, remediator.Barred(r, why))
 	}
 	if at := r.Spec.RetriedAt; at != nil && at.After(c.Now()) {
+		// Asked for in the second in which the last attempt ended.
+		if ahead := at.Sub(c.Now()); ahead <= time.Second {
+			return ctrl.Result{RequeueAfter: ahead}, nil
+		}
 		return c.retryNow(ctx, r)
 	}
 	return c.next(ctx, key, r)

@@ -301,7 +301,7 @@ func (g *ground) pooled(ctx context.Context, t *testing.T, pool *clusterv1.Machi
 	}
 	g.eventually(t, "rid of pool "+pool.Name, func() error {
 		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(pool), pool); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there (%v)", err)
+			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
 	})

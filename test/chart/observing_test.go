@@ -2,7 +2,7 @@ package chart
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -63,7 +63,7 @@ func (g *ground) observing(t *testing.T) {
 	const paused = `{"spec":{"paused":true}}`
 	running.Eventually(t, patience, "held by the admission policy", func() error {
 		if err := patch(cluster, false, paused); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "mode observe") {
-			return fmt.Errorf("a Cluster may be paused: %v", err)
+			return errors.Join(errors.New("a Cluster may be paused"), err)
 		}
 		return nil
 	})

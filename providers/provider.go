@@ -103,6 +103,10 @@ type OwnerKind struct {
 	// Role is Machine for kinds that a Machine's infrastructureRef names,
 	// Cluster for those that a Cluster's names.
 	Role Role
+	// Finalizer keeps an owner until a [Builder] has unmade what it made. It is
+	// that of the upstream provider, so that clusters can be handed from one to
+	// the other; empty where the provider cannot build.
+	Finalizer string
 }
 
 // Role is what an infrastructure kind stands for.

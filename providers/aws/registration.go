@@ -24,8 +24,8 @@ func Registration(options ...Option) providers.Registration {
 		Name:        Name,
 		AddToScheme: addToScheme,
 		Owners: []providers.OwnerKind{
-			{GVK: infrav1.GroupVersion.WithKind("AWSMachine"), Role: providers.RoleMachine},
-			{GVK: infrav1.GroupVersion.WithKind("AWSCluster"), Role: providers.RoleCluster},
+			{GVK: infrav1.GroupVersion.WithKind("AWSMachine"), Role: providers.RoleMachine, Finalizer: infrav1.MachineFinalizer},
+			{GVK: infrav1.GroupVersion.WithKind("AWSCluster"), Role: providers.RoleCluster, Finalizer: infrav1.ClusterFinalizer},
 		},
 		Related: []schema.GroupVersionKind{
 			infrav1.GroupVersion.WithKind("AWSMachineTemplate"),

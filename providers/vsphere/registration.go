@@ -26,8 +26,8 @@ func Registration() providers.Registration {
 		Name:        Name,
 		AddToScheme: addToScheme,
 		Owners: []providers.OwnerKind{
-			{GVK: infrav1.GroupVersion.WithKind("VSphereMachine"), Role: providers.RoleMachine},
-			{GVK: infrav1.GroupVersion.WithKind("VSphereCluster"), Role: providers.RoleCluster},
+			{GVK: infrav1.GroupVersion.WithKind("VSphereMachine"), Role: providers.RoleMachine, Finalizer: infrav1.MachineFinalizer},
+			{GVK: infrav1.GroupVersion.WithKind("VSphereCluster"), Role: providers.RoleCluster, Finalizer: infrav1.ClusterFinalizer},
 		},
 		Related: []schema.GroupVersionKind{
 			infrav1.GroupVersion.WithKind("VSphereVM"),

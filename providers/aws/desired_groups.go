@@ -93,6 +93,9 @@ func (w *wants) defaultGroup() {
 	const name = "default"
 	groups := ofKind(c.snap, providers.KindSecurityGroup)
 	at := slices.IndexFunc(groups, c.inVPC(name))
+	if at < 0 && c.plan {
+		return // EC2 makes it with the VPC
+	}
 	if at < 0 {
 		w.unrecorded(providers.KindSecurityGroup, name, fmt.Sprintf("the default group of VPC %q was not seen", c.vpcID))
 		return

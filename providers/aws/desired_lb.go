@@ -34,6 +34,7 @@ func (w *wants) loadBalancerWants() {
 		r := w.made(providers.KindLoadBalancer, lb.id, lb.name, infrav1.LoadBalancerReadyCondition)
 		if lb.managed {
 			w.managedLoadBalancer(&r, lb)
+			r.Needs = w.needsOf(&r, map[string]string{pathSubnets: providers.KindSubnet, pathSecurityGroups: providers.KindSecurityGroup})
 		}
 		w.add(r)
 	}
@@ -215,6 +216,6 @@ func (c *clusterView) bastion() (id, why string) {
 		return b.ID, ""
 	}
 	return c.byTag(providers.KindInstance, "bastion", func(r *providers.Resource) bool {
-		return tagOf(r, infrav1.NameAWSClusterAPIRole) == infrav1.BastionRoleTagValue
+		return tagOf(r, infrav1.NameAWSClusterAPIRole) == infrav1.BastionRoleTagValue && c.mayBeOurs(r)
 	})
 }

@@ -140,7 +140,7 @@ func (c *clusterView) loadBalancerID(lb *lbView, status *infrav1.LoadBalancer) (
 	if lb.kind == lbClassic {
 		id := lbClassic + "/" + lb.name
 		if _, seen := c.snap.Resources[providers.ID{Kind: providers.KindLoadBalancer, Name: id}]; !seen && !recorded {
-			return "", "load balancer " + lb.name + " not created yet"
+			return c.notCreated(providers.KindLoadBalancer, "load balancer "+lb.name)
 		}
 		return id, ""
 	}
@@ -158,7 +158,7 @@ func (c *clusterView) loadBalancerID(lb *lbView, status *infrav1.LoadBalancer) (
 	if recorded {
 		return "", "load balancer " + lb.name + " is not there, and its ARN was never recorded"
 	}
-	return "", "load balancer " + lb.name + " not created yet"
+	return c.notCreated(providers.KindLoadBalancer, "load balancer "+lb.name)
 }
 
 // listeners are the API server's and the additional ones, with the target

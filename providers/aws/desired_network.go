@@ -62,6 +62,17 @@ func (w *wants) needs(kind string, ids ...string) []providers.ID {
 	return out
 }
 
+// needsOf gives what the elements of some of a resource's fields name.
+func (w *wants) needsOf(r *providers.Resource, kinds map[string]string) []providers.ID {
+	var out []providers.ID
+	for path, f := range r.Fields.All() {
+		if kind, ok := kinds[path]; ok {
+			out = append(out, w.needs(kind, f.Value.Elements()...)...)
+		}
+	}
+	return out
+}
+
 // wantCIDR wants a block of the spec. One that is none is the spec's fault.
 func (w *wants) wantCIDR(r *providers.Resource, path, block, of string) {
 	if block == "" {
@@ -151,7 +162,8 @@ func (c *clusterView) egressOnlyGateway() (id, why string) {
 
 func (c *clusterView) attachedGateway(egressOnly bool) func(*providers.Resource) bool {
 	return func(r *providers.Resource) bool {
-		return c.inVPC("")(r) && r.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(egressOnly))
+		detached := c.plan && textOf(r, pathVPCID) == "" && c.mayBeOurs(r)
+		return (c.inVPC("")(r) || detached) && r.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(egressOnly))
 	}
 }
 
@@ -227,6 +239,9 @@ func (w *wants) natWants(nats []natView) {
 		}
 		r := w.made(providers.KindNATGateway, n.id, c.name+"-nat", infrav1.NatGatewaysReadyCondition)
 		r.Needs = w.needs(providers.KindSubnet, n.subnet)
+		if gateway, _ := c.internetGateway(); c.plan && gateway != "" {
+			r.Needs = append(r.Needs, w.needs(providers.KindInternetGateway, gateway)...)
+		}
 		wantMatch(&r, pathState, providers.Set("available", statePending), providers.OneOf, providers.Immutable)
 		wantString(&r, pathVPCID, c.vpcID, providers.Immutable)
 		wantString(&r, pathSubnetID, n.subnet, providers.Immutable)
@@ -249,6 +264,9 @@ func (w *wants) aclWants() {
 			acl = r
 			break
 		}
+	}
+	if acl == nil && c.plan {
+		return // EC2 makes it with the VPC
 	}
 	if acl == nil {
 		why := "the default network ACL of " + c.vpcID + " was not seen"

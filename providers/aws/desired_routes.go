@@ -207,6 +207,9 @@ func (c *clusterView) tableID(s *subnetView) (id, why string) {
 	if err, known := c.snap.Covered(providers.KindRouteTable, ""); err != nil || !known {
 		return "", fmt.Sprintf("route table of %s not recorded: %s", s.spec.ID, notRead(providers.KindRouteTable, err))
 	}
+	if c.plan {
+		return c.notCreated(providers.KindRouteTable, "route table of "+first(s.spec.ID, s.id))
+	}
 	return "", fmt.Sprintf("route table of %s not recorded, and not to be told by its tags", s.spec.ID)
 }
 

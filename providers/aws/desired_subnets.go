@@ -73,7 +73,7 @@ func (c *clusterView) subnetID(s *infrav1.SubnetSpec) (id, why string) {
 			return r.ID.Name, ""
 		}
 	}
-	return "", what + " not created yet"
+	return c.notCreated(providers.KindSubnet, what)
 }
 
 func (s *subnetView) secondary() bool {

@@ -21,6 +21,9 @@ type clusterView struct {
 	spec   *infrav1.AWSCluster
 	noSpec string
 	snap   *providers.Snapshot
+	// plan has what is not created yet under provisional ids, and takes from
+	// the cloud no more than what was made for this very object.
+	plan bool
 	// external is infrastructure that something else than CAPA manages.
 	external bool
 	// managed is a VPC that CAPA made and keeps.
@@ -32,12 +35,13 @@ type clusterView struct {
 	subnets []subnetView
 }
 
-func newClusterView(owner *providers.Owner, snap *providers.Snapshot) *clusterView {
+func newClusterView(owner *providers.Owner, snap *providers.Snapshot, plan bool) *clusterView {
 	c := &clusterView{
 		name:      owner.Cluster.Name,
 		namespace: owner.Cluster.Namespace,
 		capi:      owner.Cluster,
 		snap:      snap,
+		plan:      plan,
 	}
 	infra := owner.InfraCluster
 	if own, ok := owner.Infra.(*infrav1.AWSCluster); ok {
@@ -73,7 +77,7 @@ func (c *clusterView) findVPC() (id, why string) {
 	if id := c.vpc().ID; id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindVPC, "VPC", func(*providers.Resource) bool { return true })
+	return c.byTag(providers.KindVPC, "VPC", c.mayBeOurs)
 }
 
 // byTag gives the only living resource of a kind that carries the cluster's
@@ -90,12 +94,28 @@ func (c *clusterView) byTag(kind, what string, is func(*providers.Resource) bool
 	}
 	switch len(ids) {
 	case 0:
-		return "", what + " not created yet"
+		return c.notCreated(kind, what)
 	case 1:
 		return ids[0], ""
 	default:
 		return "", fmt.Sprintf("%s not recorded, and the cluster's tags are on several: %s", what, strings.Join(ids, ", "))
 	}
+}
+
+// notCreated gives the provisional id of what is planned, else why there is
+// none.
+func (c *clusterView) notCreated(kind, what string) (id, why string) {
+	if c.plan {
+		return providers.Provisional(kind, what).Name, ""
+	}
+	return "", what + " not created yet"
+}
+
+// mayBeOurs tells resources of this cluster from those of another of the same
+// name, as far as it matters: whoever builds takes up what was made for the very
+// AWSCluster and nothing else.
+func (c *clusterView) mayBeOurs(r *providers.Resource) bool {
+	return !c.plan || tagOf(r, ownerTag) == string(c.spec.UID)
 }
 
 // inVPC is the test for resources of the cluster's VPC with a name.

@@ -17,19 +17,22 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/cli/flag"
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers/node"
 	"github.com/holdfast-io/holdfast/reconcilers/core"
+	"github.com/holdfast-io/holdfast/reconcilers/infra"
 )
 
 // registerManaged makes the flags of managed mode. Without --reconcilers none of
 // them does anything.
 func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "Cluster API's own reconcilers to run too: core, kubeadm (docs/managed.md); none beside an installed Cluster API")
+	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "reconcilers of Cluster API to run too: core, kubeadm, aws, vsphere (docs/managed.md); none beside an installed Cluster API")
 	f.BoolVar(&c.ReconcilersTakeover, "reconcilers-takeover", c.ReconcilersTakeover, "start --reconcilers although upstream's own controller managers seem to run")
 	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers handles at a time, such as machine=200; others as upstream")
 	f.DurationVar(&c.ReconcilersSyncPeriod.Duration, "reconcilers-sync-period", c.ReconcilersSyncPeriod.Duration, "time after which the --reconcilers look at every object again")
@@ -39,7 +42,7 @@ func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f.Var(flag.NewMapStringBool(&c.FeatureGates), "feature-gates", "GATE=true or false of Cluster API, such as ClusterTopology=true; others as upstream")
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress, "address of the webhooks and conversions of the --reconcilers")
 	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir, "folder with tls.crt and tls.key of the webhooks; read again when they change")
-	completeWith(cmd, "reconcilers", "core", "kubeadm")
+	completeWith(cmd, "reconcilers", "core", "kubeadm", "aws", "vsphere")
 }
 
 // managed says what of upstream's is to run, nil if nothing is.
@@ -131,4 +134,29 @@ func (d *controller) setUpManaged(ctx context.Context) error {
 	}
 	_, err := d.managed.SetUp(ctx, d.manager)
 	return err
+}
+
+// setUpInfrastructure adds the reconcilers of the infrastructures that were named,
+// on the providers that the daemon reads by: they share sessions and quotas.
+func (d *controller) setUpInfrastructure(ctx context.Context) error {
+	if d.managed == nil {
+		return nil
+	}
+	for _, r := range registrations(false) {
+		if !d.managed.Has(core.Part(r.Name)) {
+			continue
+		}
+		cloud := d.clouds[r.Name]
+		if with, ok := cloud.(*node.Provider); ok {
+			cloud = with.Cloud()
+		}
+		o := &infra.Options{
+			Registration: r, Provider: cloud, WatchFilter: d.managed.WatchFilter, Events: d.events,
+			Controller: func(name string) ctrlcontroller.Options { return d.managed.ControllerOptions(name, d.manager.GetLogger()) },
+		}
+		if err := o.SetUp(ctx, d.manager); err != nil {
+			return fmt.Errorf("--reconcilers %s: %w", r.Name, err)
+		}
+	}
+	return nil
 }

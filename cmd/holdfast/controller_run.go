@@ -95,6 +95,9 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if d.events, err = newRecorder(d.manager.GetConfig(), d.manager.GetHTTPClient(), d.kinds.Scheme(), log); err != nil {
 		return nil, err
 	}
+	if err := d.setUpInfrastructure(ctx); err != nil {
+		return nil, err
+	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ func TestParseParts(t *testing.T) {
 	}{
 		"both, once each":     {names: []string{"core", " kubeadm", "core"}, want: []Part{Core, Kubeadm}},
 		"beside another core": {names: []string{"kubeadm"}, want: []Part{Kubeadm}},
-		"not built yet":       {names: []string{"core", "aws"}, say: `"aws" is not built yet: its provider runs beside Holdfast; known: core, kubeadm`},
-		"not known":           {names: []string{"cor"}, say: `"cor" is not known; known: core, kubeadm`},
+		"with infrastructure": {names: []string{"core", "aws"}, want: []Part{Core, AWS}},
+		"not known":           {names: []string{"cor"}, say: `"cor" is not known; known: core, kubeadm, aws, vsphere`},
 		"empty":               {names: []string{"core", ""}, say: `"" is not known`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
@@ -91,6 +92,12 @@ func (w *wiring) share(ctx context.Context) (err error) {
 		return fmt.Errorf("set up the cluster cache: %w", err)
 	}
 	return nil
+}
+
+// ControllerOptions gives what a controller of the infrastructure runs with, as
+// the others do: its number of workers and its back-off.
+func (o *Options) ControllerOptions(name string, log logr.Logger) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: o.workersOf(name), NewQueue: o.Backoff.queue(log)}
 }
 
 // controller gives a controller's options.

@@ -75,6 +75,7 @@ type Option func(*options)
 type options struct {
 	alone     bool
 	bare      bool
+	boots     bool
 	namespace string
 }
 
@@ -87,6 +88,11 @@ func Alone() Option { return func(o *options) { o.alone = true } }
 // run, where the API server asks for them ([Ground.Webhooks]). CRDs, webhook
 // configurations and the stand-ins of infrastructure providers are there.
 func Bare() Option { return func(o *options) { o.alone, o.bare = true, true } }
+
+// Boots is Bare without the stand-ins of infrastructure providers: what Clusters
+// and Machines declare is for a program under test to make. All that the ground
+// does is to have an instance that runs boot into a node.
+func Boots() Option { return func(o *options) { o.alone, o.bare, o.boots = true, true, true } }
 
 // In has the ground be a namespace of that name, where a person is to type it. It
 // must not exist yet.
@@ -203,7 +209,7 @@ func acquire(t T, o options) (*plane, error) {
 	defer shared.mu.Unlock()
 	if shared.on && !o.alone {
 		if shared.plane == nil {
-			p, err := newPlane(false)
+			p, err := newPlane(options{})
 			if err != nil {
 				return nil, err
 			}
@@ -211,7 +217,7 @@ func acquire(t T, o options) (*plane, error) {
 		}
 		return shared.plane, nil
 	}
-	p, err := newPlane(o.bare)
+	p, err := newPlane(o)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"defaults":             {edit: func(*Options) {}},
 		"no parts":             {edit: func(o *Options) { o.Parts = nil }, say: "no reconcilers are named"},
-		"unknown controller":   {edit: func(o *Options) { o.Workers = map[string]int{"machines": 1} }, say: `controller "machines": it is not known; known: cluster, clustercache, clusterclass`},
+		"unknown controller":   {edit: func(o *Options) { o.Workers = map[string]int{"machines": 1} }, say: `controller "machines": it is not known; known: awscluster, awsmachine, cluster, clustercache`},
 		"no workers":           {edit: func(o *Options) { o.Workers = map[string]int{"machine": 0} }, say: "want at least 1"},
 		"sync period":          {edit: func(o *Options) { o.SyncPeriod = -time.Second }, say: "sync period"},
 		"back-off":             {edit: func(o *Options) { o.Backoff.Most = time.Second }, say: "back-off from 5s to 1s"},

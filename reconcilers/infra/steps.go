@@ -36,15 +36,15 @@ type steps struct {
 	at     providers.ID
 }
 
-// atOnce is the creation grace of a comparison that is about what was made just
-// now: the difference is looked for, not waited for.
-const atOnce = time.Nanosecond
+// longAgo has a comparison take everything for as old as it need be: what was
+// made just now is looked at for its differences, which are not waited out.
+const longAgo = 24 * time.Hour
 
 // next says what can be done for an owner now. set says that fields may be set
 // in place too. It is pure.
 func next(owner *providers.Owner, plan []providers.Resource, snap *providers.Snapshot, set func(providers.ID) bool) *steps {
 	out := &steps{open: map[providers.ID]string{}}
-	found := findings(detector.Compare(owner, plan, snap, detector.Options{CreationGrace: atOnce}))
+	found := findings(detector.Compare(owner, plan, snap, detector.Options{Now: snap.TakenAt.Add(longAgo)}))
 	var ready []*providers.Resource
 	for i := range plan {
 		w := &plan[i]

@@ -152,7 +152,9 @@ func (d *controller) setUpInfrastructure(ctx context.Context) error {
 		}
 		o := &infra.Options{
 			Registration: r, Provider: cloud, WatchFilter: d.managed.WatchFilter, Events: d.events,
-			Controller: func(name string) ctrlcontroller.Options { return d.managed.ControllerOptions(name, d.manager.GetLogger()) },
+			Controller: func(name string) ctrlcontroller.Options {
+				return d.managed.ControllerOptions(name, d.manager.GetLogger())
+			},
 		}
 		if err := o.SetUp(ctx, d.manager); err != nil {
 			return fmt.Errorf("--reconcilers %s: %w", r.Name, err)

@@ -115,7 +115,9 @@ func TestNext(t *testing.T) {
 			open: map[providers.ID]string{vpc: "it is recorded, and the cloud does not show it", newSubnet: "it needs VPC"},
 		},
 		"what cannot be told stands against everything": {
-			plan:    []providers.Resource{resource(newVPC, func(r *providers.Resource) { r.Unchecked = "VPC not recorded, and the cluster's tags are on several: vpc-1, vpc-2" })},
+			plan: []providers.Resource{resource(newVPC, func(r *providers.Resource) {
+				r.Unchecked = "VPC not recorded, and the cluster's tags are on several: vpc-1, vpc-2"
+			})},
 			seen:    seen(),
 			failure: "the cluster's tags are on several",
 		},

@@ -16,6 +16,14 @@ import (
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
 
+// Prepare makes what an account has before anybody builds the manifest's cluster
+// there: see prerequisites.
+func (m *Manifest) Prepare(ctx context.Context, clients Clients) error {
+	p := NewPlayer(clients, m.Cluster)
+	p.b.env.AWSCluster, p.b.env.MachineTemplates = m.AWSCluster, m.MachineTemplates
+	return p.b.prerequisites(ctx)
+}
+
 // prerequisites makes what an account has before CAPA starts: the instance
 // profiles that clusterawsadm makes and the key pair that the user imports.
 // What exists already is left alone. Images must exist.

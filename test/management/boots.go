@@ -26,6 +26,9 @@ func (g *Ground) reserve(ctx context.Context, m *awscluster.Manifest) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	if err := m.Prepare(ctx, g.AWS().Clients(g.AWS().Operator)); err != nil {
+		g.t.Fatal(err)
+	}
 	m.AWSCluster.Spec.ControlPlaneEndpoint = clusterv1beta1.APIEndpoint{Host: loopback, Port: f.workload.port}
 }
 

@@ -30,8 +30,8 @@ func (r *reconciler) unmake(ctx context.Context, owner *providers.Owner) (reconc
 		return reconcile.Result{}, r.failed(ctx, owner, nil, err)
 	}
 	// What is not recorded can only be told to be there from a read that began
-	// after the deletion.
-	snap, err := r.snapshots.since(ctx, r.provider, scope, deleted)
+	// after the deletion, of which the API server keeps whole seconds.
+	snap, err := r.snapshots.since(ctx, r.provider, scope, deleted.Add(time.Second))
 	if err != nil {
 		return reconcile.Result{}, r.failed(ctx, owner, nil, err)
 	}

@@ -82,7 +82,7 @@ func New(inner providers.Provider, reader client.Reader, options ...Option) (*Pr
 	return p, nil
 }
 
-// Cloud is the provider that the Nodes stand beside. Whoever makes machines makes them by that
+// Cloud is the provider that the Nodes stand beside. Machines are made by that
 // one: Nodes come by themselves.
 func (p *Provider) Cloud() providers.Provider { return p.inner }
 

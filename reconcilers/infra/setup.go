@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,6 +53,11 @@ func (o *Options) SetUp(ctx context.Context, mgr ctrl.Manager) error {
 	if o.Poll == (Poll{}) {
 		o.Poll = Poll{Least: time.Second, Most: 15 * time.Second}
 	}
+	if o.Registration.Initial != nil {
+		if err := mgr.Add(&initial{client: mgr.GetClient(), objects: o.Registration.Initial()}); err != nil {
+			return err
+		}
+	}
 	shared := newSnapshots(o.Clock)
 	for _, kind := range o.Registration.Owners {
 		r := &reconciler{
@@ -64,6 +71,31 @@ func (o *Options) SetUp(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return nil
 }
+
+// initial makes a provider's initial objects, by whoever leads.
+type initial struct {
+	client  client.Client
+	objects []client.Object
+}
+
+// NeedLeaderElection is true: standbys write nothing.
+func (*initial) NeedLeaderElection() bool { return true }
+
+// Start tries until it is done: an API server that is starting refuses for a
+// while, and a user who changes or deletes the objects later is left alone.
+func (i *initial) Start(ctx context.Context) error {
+	return wait.ExponentialBackoffWithContext(ctx, patiently, func(ctx context.Context) (bool, error) {
+		for _, o := range i.objects {
+			if err := i.client.Create(ctx, o.DeepCopyObject().(client.Object)); err != nil && !apierrors.IsAlreadyExists(err) {
+				ctrl.LoggerFrom(ctx).Error(err, "Unable to make an initial object", "object", o.GetName())
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+var patiently = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 20, Cap: time.Minute}
 
 func (o *Options) add(ctx context.Context, mgr ctrl.Manager, r *reconciler) error {
 	infra, err := r.make(r.kind.GVK)

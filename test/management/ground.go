@@ -95,7 +95,7 @@ func Bare() Option { return func(o *options) { o.alone, o.bare = true, true } }
 func Boots() Option { return func(o *options) { o.alone, o.bare, o.boots = true, true, true } }
 
 // In has the ground be a namespace of that name, where a person is to type it. It
-// must not exist yet.
+// must not exist yet, but for default.
 func In(namespace string) Option { return func(o *options) { o.namespace = namespace } }
 
 // shared is the plane of a package whose TestMain is [Main].
@@ -188,7 +188,7 @@ func Start(t T, opts ...Option) *Ground {
 	}
 	if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: g.Namespace, Annotations: map[string]string{"test": t.Name()},
-	}}); err != nil {
+	}}); err != nil && g.Namespace != metav1.NamespaceDefault {
 		cancel()
 		t.Fatalf("start a management cluster: %v", err)
 	}

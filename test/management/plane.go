@@ -92,6 +92,9 @@ func newPlane(o options) (_ *plane, err error) {
 	if err := p.waitStarted(); err != nil {
 		return nil, err
 	}
+	if p.boots {
+		return p, nil // the program makes it
+	}
 	return p, p.client.Create(ctx, controllerIdentity())
 }
 

@@ -50,6 +50,7 @@ func (s *Server) Resources(scope Scope) ([]string, error) {
 	add(keys(r.balancers)...)
 	add(keys(r.listeners)...)
 	add(keys(r.targetGroups)...)
+	add(slices.Collect(maps.Keys(r.secrets))...)
 	for id, n := range r.nats.byID {
 		if n.State != "deleted" {
 			add(id)

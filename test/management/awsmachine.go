@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -198,7 +199,7 @@ func awsHost(m *clusterv1.Machine, i *types.Instance) host {
 		version: m.Spec.Version, controlPlane: util.IsControlPlaneMachine(m),
 		labels: map[string]string{
 			corev1.LabelInstanceTypeStable: string(i.InstanceType),
-			corev1.LabelTopologyZone:       zone, corev1.LabelTopologyRegion: Region,
+			corev1.LabelTopologyZone:       zone, corev1.LabelTopologyRegion: strings.TrimRight(zone, "abcdef"),
 		},
 		addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: aws.ToString(i.PrivateIpAddress)},

@@ -22,14 +22,28 @@ import (
 // plane: no load balancer of the simulator can be connected to.
 func (g *Ground) reserve(ctx context.Context, m *awscluster.Manifest) {
 	g.t.Helper()
-	f, err := g.plane.openFleet(ctx, client.ObjectKeyFromObject(m.Cluster), g.AWS())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	f := g.open(ctx, m.Cluster.Name, 0)
 	if err := m.Prepare(ctx, g.AWS().Clients(g.AWS().Operator)); err != nil {
 		g.t.Fatal(err)
 	}
 	m.AWSCluster.Spec.ControlPlaneEndpoint = clusterv1beta1.APIEndpoint{Host: loopback, Port: f.workload.port}
+}
+
+// ServeAt has the API server of a cluster that is still to be made listen at a port
+// of the loopback interface, where its control plane is to be.
+func (g *Ground) ServeAt(ctx context.Context, cluster string, port int32) *Cluster {
+	g.t.Helper()
+	g.open(ctx, cluster, port)
+	return &Cluster{Name: cluster, ControlPlane: cluster + "-control-plane", g: g, cloud: g.AWS()}
+}
+
+func (g *Ground) open(ctx context.Context, cluster string, port int32) *fleet {
+	g.t.Helper()
+	f, err := g.plane.openFleetAt(ctx, client.ObjectKey{Namespace: g.Namespace, Name: cluster}, g.AWS(), port)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return f
 }
 
 // awsBooter has the instances of AWSMachines boot that somebody else has made. It

@@ -156,7 +156,12 @@ func (p *plane) fleet(cluster types.NamespacedName) *fleet {
 
 // openFleet gives a cluster's hosts, set up on the first call.
 func (p *plane) openFleet(ctx context.Context, cluster types.NamespacedName, c cloud) (*fleet, error) {
-	w, err := p.workloads.of(ctx, cluster)
+	return p.openFleetAt(ctx, cluster, c, 0)
+}
+
+// openFleetAt has the cluster's API server listen at a port, 0 for any.
+func (p *plane) openFleetAt(ctx context.Context, cluster types.NamespacedName, c cloud, port int32) (*fleet, error) {
+	w, err := p.workloads.of(ctx, cluster, port)
 	if err != nil {
 		return nil, fmt.Errorf("open workload cluster %s: %w", cluster, err)
 	}

@@ -27,10 +27,14 @@ func TestRefused(t *testing.T) {
 			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {schedule: {staleAfter: soon}}\n", []string{"eu.yaml", "staleAfter"}},
 		"a policy as text": {
 			"policies:\n  eu.yaml: |\n" + policyHead, []string{"eu.yaml", "object"}},
+		"a name without an ending": {
+			"policies:\n  eu:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "eu" `, ".yaml, .yml or .json", `Write "eu.yaml"`}},
 		"a file that the loader does not read": {
-			"policies:\n  eu.txt:\n" + policyHead + "    spec: {mode: observe}\n", []string{"eu.txt"}},
+			"policies:\n  eu.txt:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "eu.txt" `, ".yaml, .yml or .json", `Write "eu.yaml"`}},
 		"a file outside of the folder": {
-			"policies:\n  ../eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{"../eu.yaml"}},
+			"policies:\n  ../eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "../eu.yaml" `, "letters, digits"}},
+		"a hidden file": {
+			"policies:\n  .eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key ".eu.yaml" `, "begin with a letter or a digit"}},
 		"a policy that enforces without the rights": {
 			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {mode: enforce}\n", []string{"eu.yaml", "mode: enforce", "dryRun"}},
 		"a value that there is not":         {"replica: 3\n", []string{"replica"}},
@@ -58,6 +62,18 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoPropertyNames: Helm tells of a property's name at the place of whichever
+// value it looked at before, so that names are checked by templates alone.
+func TestNoPropertyNames(t *testing.T) {
+	schema, err := os.ReadFile(filepath.Join(folder, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(schema), "propertyNames") {
+		t.Error("values.schema.json checks names of properties: Helm says where at random")
 	}
 }
 

@@ -37,7 +37,7 @@ loader checks more than a schema can: see holdfast policy lint.`,
 		Example: `  holdfast policy schema > driftpolicy.schema.json
   # then, as a policy's first line:
   # yaml-language-server: $schema=driftpolicy.schema.json`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(policies.Schema())
 			return err

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -114,35 +113,6 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		return nil, nil, fmt.Errorf("read the management cluster %s: %w", cfg.Host, err)
 	}
 	return set, set.Reader(kinds, c), nil
-}
-
-var errNoCluster = errors.New("no management cluster to read: set --kubeconfig or KUBECONFIG")
-
-// managementCluster finds the cluster to read: that of the kubeconfig, or inside
-// a pod its own. client-go's last resort, localhost, is nobody's management
-// cluster.
-func managementCluster(kube *genericclioptions.ConfigFlags) (*rest.Config, error) {
-	if path := *kube.KubeConfig; path != "" {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-	}
-	raw, err := kube.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	if len(raw.Clusters) == 0 {
-		cfg, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, errNoCluster
-		}
-		return cfg, nil
-	}
-	cfg, err := kube.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	return cfg, nil
 }
 
 func liveClient(cfg *rest.Config, kinds *inventory.Kinds) (client.Client, error) {

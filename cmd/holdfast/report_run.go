@@ -63,6 +63,7 @@ func (f *reportFlags) scan(ctx context.Context, cmd *cobra.Command, s settings, 
 	if err != nil {
 		return nil, err
 	}
+	f.warnOfUnmatched(cmd.ErrOrStderr(), s.policies, inv)
 	clouds, closeClouds, err := f.clouds(reader)
 	if err != nil {
 		return nil, err
@@ -85,6 +86,26 @@ func (f *reportFlags) scan(ctx context.Context, cmd *cobra.Command, s settings, 
 	in := buildInput(result, inv)
 	in.Now, in.Version, in.ShowIgnored, in.Previous = now, buildVersion().Version, f.showIgnored, s.previous
 	return report.Build(in), nil
+}
+
+// warnOfUnmatched tells of policies that are for none of the clusters there are.
+// Where only some of those were asked for, or given as files, that says nothing.
+func (f *reportFlags) warnOfUnmatched(w io.Writer, set *policies.Set, inv *inventory.Inventory) {
+	if len(inv.Clusters) == 0 || len(f.objects) > 0 || len(f.clusters) > 0 || *f.kube.Namespace != "" || inv.Unlisted != "" {
+		return
+	}
+	all := map[detector.ClusterRef]map[string]string{}
+	for _, c := range inv.Clusters {
+		all[detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}] = c.Object.Labels
+	}
+	for _, e := range inv.Elsewhere {
+		if e.Object != nil {
+			all[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = e.Object.Labels
+		}
+	}
+	for _, u := range set.Unmatched(all) {
+		_, _ = fmt.Fprintln(w, legible(fmt.Sprintf("%s: warning: policy %s is for no cluster: %s", u.Position, u.Policy, u.Why)))
+	}
 }
 
 // load reads objects from where the flags say, with a reader for what

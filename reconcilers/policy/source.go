@@ -211,6 +211,7 @@ func (s *Source) load(ctx context.Context) error {
 			s.set = set.Held(policies.Position{File: held})
 			s.Log.Info("Nothing is enforced while a policy has no version in effect", "policy", held)
 		}
+		poke(s.written) // a file that changed and is as valid as before may be for other clusters
 	}
 	if !slices.EqualFunc(s.states, states, sameState) {
 		s.states = states

@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -453,6 +455,38 @@ func everyStatus() []detector.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// TestFileWithoutEnding: a policy in a folder that is not read for its name is told.
+func TestFileWithoutEnding(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"eu", "README.md"} {
+		put(name, head+"spec: {}\n")
+	}
+	put("LICENSE", "no policy\n")
+	load := func() []string {
+		t.Helper()
+		_, problems := Load(Options{}, dir)
+		out := make([]string, len(problems))
+		for i, p := range problems {
+			out[i] = strings.ReplaceAll(p.String(), dir, "DIR")
+		}
+		return out
+	}
+	unread := "DIR/eu: warning: this looks like a policy, and is not read; policy files end in .yaml, .yml or .json"
+	if d := cmp.Diff([]string{"DIR: the folder holds no policy file; policy files end in .yaml, .yml or .json", unread}, load()); d != "" {
+		t.Error(d)
+	}
+	put("us.yaml", head+"spec: {}\n")
+	if d := cmp.Diff([]string{unread}, load()); d != "" {
+		t.Error(d)
+	}
 }
 
 // yamlLines counts lines as YAML does, which breaks them at more than \n.

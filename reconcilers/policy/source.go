@@ -60,6 +60,7 @@ type Source struct {
 	states  []State
 	good    map[string]candidate // by name: the version in effect
 	said    map[string]string    // by name: the problems that were logged
+	notRead map[string]bool      // by path: that it was logged
 	loaded  chan struct{}
 	changes chan struct{}
 	// written wakes the writer of statuses.
@@ -310,6 +311,7 @@ func (s *Source) candidates(ctx context.Context) ([]candidate, error) {
 		out = append(out, candidate{Source: src})
 	}
 	out = append(out, s.lost(problems)...)
+	s.sayNotRead(problems)
 	if s.Objects == nil {
 		return out, nil
 	}

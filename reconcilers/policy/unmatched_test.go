@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/reconcilers/policy"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
 )
@@ -96,6 +97,24 @@ func TestUnmatchedFile(t *testing.T) {
 	c.write(t, file("{clusters: [{name: eu}]}"))
 	eventually(t, "for one", said.counts("Policy is for a cluster now", 1))
 	if err := said.counts("Policy is for no cluster", 2)(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFileThatIsNotRead: a key of a ConfigMap without .yaml is told by the log, once.
+func TestFileThatIsNotRead(t *testing.T) {
+	c := &configMap{dir: t.TempDir()}
+	c.write(t, map[string]string{"eu": text("off"), "us.yaml": text("off")})
+	said := &logged{}
+	s := policy.New(policy.Options{Paths: []string{c.dir}, Poll: 10 * time.Millisecond, Catalog: catalog(), Log: funcr.New(said.add, funcr.Options{})})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	eventually(t, "said", said.counts("File looks like a policy, and is not read", 1))
+	c.write(t, map[string]string{"eu": text("off"), "us.yaml": text("dryRun")})
+	eventually(t, "taken up", wantMode(s, policies.ModeDryRun))
+	if err := said.counts("File looks like a policy, and is not read", 1)(); err != nil {
 		t.Error(err)
 	}
 }

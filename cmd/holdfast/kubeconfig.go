@@ -53,7 +53,7 @@ func noClusterIn(explicit string) error {
 		if file == "" {
 			continue
 		}
-		if _, err := os.Stat(file); err != nil {
+		if _, err := os.Stat(file); err != nil { //nolint:gosec // the user's own environment names it
 			missing = append(missing, file)
 		} else {
 			empty = append(empty, file)

@@ -36,7 +36,7 @@ func TestFlagsThatThereAreNot(t *testing.T) {
 	for args, want := range map[string]string{
 		"status --metrcs x":               "unknown flag: --metrcs; did you mean --metrics?",
 		"status --metrics-insec":          "did you mean --metrics-insecure?",
-		"policy lint --ouput json x.yaml": "did you mean --output?",
+		"policy lint --outptu json x.yaml": "did you mean --output?",
 		"report --cluser x":               "did you mean --cluster?",
 		"controller --leader-elct":        "did you mean --leader-elect?",
 		"sweep x --policy y":              "it is a flag of holdfast controller, holdfast policy explain, holdfast report",

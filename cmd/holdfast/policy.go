@@ -115,7 +115,7 @@ func explainText(w io.Writer, e *policies.Effective, others []policies.Unmatched
 		err = errors.Join(err, writeErr)
 	}
 	for _, u := range others {
-		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(u.Policy), oneLine(u.Position.String()), oneLine(u.Why))
+		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(u.Policy), oneLine(u.String()), oneLine(u.Why))
 		err = errors.Join(err, writeErr)
 	}
 	_, writeErr := fmt.Fprintln(t)

@@ -60,7 +60,7 @@ func (w *Writer) sayUnmatched(log logr.Logger, unmatched map[string]policies.Unm
 	w.said = said
 }
 
-func place(o policies.Origin) string { return clean(o.Position.String()) }
+func place(o policies.Origin) string { return clean(o.String()) }
 
 func cleanWhy(u policies.Unmatched) string { return providers.Cleaner{Max: maxWhy}.Clean(u.Why) }
 

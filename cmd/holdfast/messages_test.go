@@ -34,17 +34,17 @@ func refuses(t *testing.T, o output, wants ...string) {
 // where to look.
 func TestFlagsThatThereAreNot(t *testing.T) {
 	for args, want := range map[string]string{
-		"status --metrcs x":               "unknown flag: --metrcs; did you mean --metrics?",
-		"status --metrics-insec":          "did you mean --metrics-insecure?",
+		"status --metrcs x":                "unknown flag: --metrcs; did you mean --metrics?",
+		"status --metrics-insec":           "did you mean --metrics-insecure?",
 		"policy lint --outptu json x.yaml": "did you mean --output?",
-		"report --cluser x":               "did you mean --cluster?",
-		"controller --leader-elct":        "did you mean --leader-elect?",
-		"sweep x --policy y":              "it is a flag of holdfast controller, holdfast policy explain, holdfast report",
-		"status --zzzzzz":                 "holdfast status --help lists the flags",
-		"status -z":                       "holdfast status --help lists the flags",
-		"status prod":                     `holdfast status takes flags alone, and "prod" is none; -n narrows`,
-		"report prod/eu":                  `holdfast report takes flags alone, and "prod/eu" is none; --cluster NAMESPACE/NAME`,
-		"sweep":                           "no cluster is given: name some, or --all",
+		"report --cluser x":                "did you mean --cluster?",
+		"controller --leader-elct":         "did you mean --leader-elect?",
+		"sweep x --policy y":               "it is a flag of holdfast controller, holdfast policy explain, holdfast report",
+		"status --zzzzzz":                  "holdfast status --help lists the flags",
+		"status -z":                        "holdfast status --help lists the flags",
+		"status prod":                      `holdfast status takes flags alone, and "prod" is none; -n narrows`,
+		"report prod/eu":                   `holdfast report takes flags alone, and "prod/eu" is none; --cluster NAMESPACE/NAME`,
+		"sweep":                            "no cluster is given: name some, or --all",
 	} {
 		refuses(t, holdfast(t, strings.Fields(args)...), want)
 	}

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -34,9 +35,9 @@ func (r *fileReader) read(name string) {
 	case err != nil:
 		r.unreadable(name, err)
 	case info.IsDir():
-		before := len(r.sources) + len(r.problems)
+		before := len(r.sources) + len(r.problems.Errors())
 		r.readDir(name, 0)
-		if len(r.sources)+len(r.problems) == before {
+		if len(r.sources)+len(r.problems.Errors()) == before {
 			r.problems = append(r.problems, Problem{Position: Position{File: name}, Code: "Empty",
 				Message: "the folder holds no policy file", Hint: "policy files end in .yaml, .yml or .json"})
 		}
@@ -68,8 +69,27 @@ func (r *fileReader) readDir(name string, depth int) {
 			r.readDir(full, depth+1)
 		case slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(full)):
 			r.readFile(full)
+		case filepath.Ext(full) == "" && looksLikePolicy(full):
+			r.problems = append(r.problems, Problem{Position: Position{File: full}, Code: CodeNotRead, Warning: true,
+				Message: "this looks like a policy, and is not read", Hint: "policy files end in .yaml, .yml or .json"})
 		}
 	}
+}
+
+// CodeNotRead is the code of a file in a folder that looks like a policy and has
+// no ending by which it would be read: mostly a key of a ConfigMap.
+const CodeNotRead = "NotRead"
+
+// looksLikePolicy reports whether a file begins as a policy does. What cannot be
+// read is none.
+func looksLikePolicy(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	return err == nil && bytes.Contains(append([]byte("\n"), head...), []byte("\nkind: DriftPolicy"))
 }
 
 func (r *fileReader) readFile(name string) {

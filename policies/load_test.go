@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +263,31 @@ func TestLoadProblems(t *testing.T) {
 			"10:47: maxSnapshotAge cannot be 0s: nothing could ever act; give a duration above 0s",
 			`10:63: spec.safety.minHealthy is float, not a number or a percentage; give a whole number such as 3, or a percentage such as "10%"`,
 		}},
+		"another type than is wanted": {yaml: head + `spec:
+  mode: false
+  schedule: {jitter: 5, staleAfter: true}
+  safety: {maxDriftRatio: 0.3, maxUnhealthyZone: 0.07, minHealthy: 0.8}
+  budgets: [{scope: cluster, max: "3"}, {scope: pool, max: 0.125}]
+  rules:
+  - {id: a, action: true, target: {provider: 5}, attempts: {max: "3"}}
+`, want: []string{
+			`5:9: spec.mode is bool, not text; write "off" in quotes if that was meant: without them many tools read it as false; known are off, observe, dryRun, enforce`,
+			"6:22: spec.schedule.jitter is int, not a duration; give it a unit: write 5s for seconds, 5m for minutes",
+			"6:37: spec.schedule.staleAfter is bool, not a duration; write it like 90s, 30m, 10h or 1h30m",
+			`7:27: spec.safety.maxDriftRatio is float, not a percentage; write it as "30%"`,
+			`7:50: spec.safety.maxUnhealthyZone is float, not a percentage; write it as "7%"`,
+			`7:68: spec.safety.minHealthy is float, not a number or a percentage; write it as "80%"`,
+			`8:35: spec.budgets[0].max cannot be "3": no percentage: the sign % is not there; write it as "3%", or without quotes if 3 of them are meant`,
+			`8:60: spec.budgets[1].max is float, not a number or a percentage; give a whole number such as 3, or a percentage such as "10%"`,
+			"10:21: spec.rules[0].action is bool, not text; known are ignore, observe, patch, replace",
+			`10:46: spec.rules[0].target.provider is int, not text; put it in quotes: "5"`,
+			"10:66: spec.rules[0].attempts.max is str, not a number; write it without quotes: 3",
+		}},
+		"a percentage as text without its sign": {yaml: head + `spec: {safety: {maxDriftRatio: "0.3", maxUnhealthyZone: "25", minHealthy: "0.5"}}` + "\n", want: []string{
+			`4:32: safety.maxDriftRatio cannot be "0.3": no percentage: the sign % is not there; write it as "30%"`,
+			`4:57: safety.maxUnhealthyZone cannot be "25": no percentage: the sign % is not there; write it as "25%"`,
+			`4:75: spec.safety.minHealthy cannot be "0.5": no percentage: the sign % is not there; write it as "50%"`,
+		}},
 		"selector": {yaml: head + "spec:\n  match: {clusterSelector: {matchExpressions: [{key: a, operator: Is, values: [b]}]}}\n",
 			want: []string{`5:28: the selector cannot be used: "Is" is not a valid label selector operator; use the operators In, NotIn, Exists and DoesNotExist`}},
 		"other document": {yaml: "apiVersion: v1\nkind: ConfigMap\n",
@@ -428,6 +455,38 @@ func everyStatus() []detector.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// TestFileWithoutEnding: a policy in a folder that is not read for its name is told.
+func TestFileWithoutEnding(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"eu", "README.md"} {
+		put(name, head+"spec: {}\n")
+	}
+	put("LICENSE", "no policy\n")
+	load := func() []string {
+		t.Helper()
+		_, problems := Load(Options{}, dir)
+		out := make([]string, len(problems))
+		for i, p := range problems {
+			out[i] = strings.ReplaceAll(p.String(), dir, "DIR")
+		}
+		return out
+	}
+	unread := "DIR/eu: warning: this looks like a policy, and is not read; policy files end in .yaml, .yml or .json"
+	if d := cmp.Diff([]string{"DIR: the folder holds no policy file; policy files end in .yaml, .yml or .json", unread}, load()); d != "" {
+		t.Error(d)
+	}
+	put("us.yaml", head+"spec: {}\n")
+	if d := cmp.Diff([]string{unread}, load()); d != "" {
+		t.Error(d)
+	}
 }
 
 // yamlLines counts lines as YAML does, which breaks them at more than \n.

@@ -84,6 +84,10 @@ func matchesAny(patterns []pathPattern, path string) bool {
 	return false
 }
 
+// Nearest gives the candidate that is most like a word that was misspelt; nothing
+// if none is near.
+func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
+
 // nearest gives the candidate that is most like the word, or "" if none is
 // like it.
 func nearest(word string, candidates []string) string {

@@ -269,7 +269,11 @@ func (p *policy) checkSafety() {
 			continue
 		}
 		if _, err := parsePercent(string(*value)); err != nil {
-			p.report(p.at("safety."+name), "BadPercentage", `give a percentage such as "30%"`, "safety.%s cannot be %q: %s", name, *value, err)
+			hint := percentageHint
+			if whole := percentOf(string(*value)); whole != "" {
+				hint = fmt.Sprintf("write it as %q", whole)
+			}
+			p.report(p.at("safety."+name), "BadPercentage", hint, "safety.%s cannot be %q: %s", name, *value, err)
 		}
 	}
 	if s.MaxSnapshotAge != nil && s.MaxSnapshotAge.Duration == 0 {

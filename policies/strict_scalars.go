@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -23,19 +24,51 @@ func (d *decoder) scalar(n *yaml.Node, path, wanted string, tags ...string) (str
 	case n.Tag == "!!null":
 		d.problem(n, "WrongType", fmt.Sprintf("%s has no value", path), "give one, or remove the key")
 	case !slices.Contains(tags, n.Tag):
-		hint := ""
-		if wanted == "a percentage" {
-			hint = fmt.Sprintf("write it as %q", n.Value+"%")
-		} else if wanted == numberOrPercentage {
-			hint = numberOrPercentageHint
-		} else if tags[0] == "!!str" {
-			hint = fmt.Sprintf("put it in quotes: %q", n.Value)
-		}
-		d.problem(n, "WrongType", fmt.Sprintf("%s is %s, not %s", path, strings.TrimPrefix(n.Tag, "!!"), wanted), hint)
+		d.problem(n, "WrongType", fmt.Sprintf("%s is %s, not %s", path, strings.TrimPrefix(n.Tag, "!!"), wanted), rewritten(n, wanted, tags[0]))
 	default:
 		return n.Value, true
 	}
 	return "", false
+}
+
+// rewritten says how to write a scalar of another type so that it is what is
+// wanted; nothing if that cannot be told.
+func rewritten(n *yaml.Node, wanted, tag string) string {
+	switch p := percentOf(n.Value); {
+	case p != "" && (wanted == aPercentage || wanted == numberOrPercentage):
+		return fmt.Sprintf("write it as %q", p)
+	case wanted == aPercentage:
+		return percentageHint
+	case wanted == numberOrPercentage:
+		return numberOrPercentageHint
+	case wanted == aDuration && n.Tag == "!!int":
+		return fmt.Sprintf("give it a unit: write %ss for seconds, %sm for minutes", n.Value, n.Value)
+	case wanted == aDuration:
+		return durationHint
+	case tag == "!!str":
+		return fmt.Sprintf("put it in quotes: %q", n.Value)
+	case n.Tag == "!!str":
+		if _, err := strconv.ParseInt(n.Value, 0, 32); err == nil {
+			return "write it without quotes: " + n.Value
+		}
+	}
+	return ""
+}
+
+// percentOf gives the percentage that a number stands for: 30 for 30%, and 0.3,
+// which is a ratio, too. It is empty where that is no whole one.
+func percentOf(number string) string {
+	x, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return ""
+	}
+	if x > 0 && x < 1 {
+		x = math.Round(x*1e6) / 1e4 // 0.07 times 100 is a little more than 7
+	}
+	if x < 0 || x > 100 || x != math.Trunc(x) {
+		return ""
+	}
+	return strconv.Itoa(int(x)) + "%"
 }
 
 func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
@@ -45,13 +78,18 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 	}
 	wanted := "text"
 	if v.Type() == reflect.TypeFor[v1alpha1.Percent]() {
-		wanted = "a percentage"
+		wanted = aPercentage
+	}
+	e, isEnum := v.Interface().(enum)
+	if isEnum && n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
+		d.problem(n, "WrongType", fmt.Sprintf("%s is bool, not text", path), boolHint(e.Values()))
+		return
 	}
 	s, ok := d.scalar(n, path, wanted, tags...)
 	if !ok {
 		return
 	}
-	if e, isEnum := v.Interface().(enum); isEnum && !slices.Contains(e.Values(), s) {
+	if isEnum && !slices.Contains(e.Values(), s) {
 		hint := "known are " + strings.Join(e.Values(), ", ")
 		if near := nearest(s, e.Values()); near != "" {
 			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
@@ -60,6 +98,16 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	v.SetString(s)
+}
+
+// boolHint is for a word of a closed list that came as true or false: most tools
+// that write YAML again make that of an off without quotes.
+func boolHint(words []string) string {
+	hint := "known are " + strings.Join(words, ", ")
+	if slices.Contains(words, "off") {
+		return `write "off" in quotes if that was meant: without them many tools read it as false; ` + hint
+	}
+	return hint
 }
 
 func (d *decoder) number(n *yaml.Node, v reflect.Value, path string) {
@@ -76,14 +124,14 @@ func (d *decoder) number(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (d *decoder) duration(n *yaml.Node, target *metav1.Duration, path string) {
-	s, ok := d.scalar(n, path, "a duration", "!!str")
+	s, ok := d.scalar(n, path, aDuration, "!!str")
 	if !ok {
 		return
 	}
 	x, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
-		hint := "write it like 90s, 30m, 10h or 1h30m"
+		hint := durationHint
 		if days, isDays := strings.CutSuffix(s, "d"); isDays {
 			if k, err := strconv.Atoi(days); err == nil && k > 0 && k < 10_000 {
 				hint = fmt.Sprintf("days are not a unit: write %dh", k*24)
@@ -98,18 +146,28 @@ func (d *decoder) duration(n *yaml.Node, target *metav1.Duration, path string) {
 }
 
 const (
+	aPercentage            = "a percentage"
+	percentageHint         = `give a whole percentage such as "30%"`
+	aDuration              = "a duration"
+	durationHint           = "write it like 90s, 30m, 10h or 1h30m"
 	numberOrPercentage     = "a number or a percentage"
 	numberOrPercentageHint = `give a whole number such as 3, or a percentage such as "10%"`
 )
 
 func (d *decoder) intOrString(n *yaml.Node, target *intstr.IntOrString, path string) {
-	const hint = numberOrPercentageHint
+	hint := numberOrPercentageHint
 	s, ok := d.scalar(n, path, numberOrPercentage, "!!int", "!!str")
 	if !ok {
 		return
 	}
 	if n.Tag == "!!str" {
 		if _, err := parsePercent(s); err != nil {
+			if p := percentOf(s); p != "" {
+				hint = fmt.Sprintf("write it as %q", p)
+				if whole, err := strconv.Atoi(s); err == nil {
+					hint += fmt.Sprintf(", or without quotes if %d of them are meant", whole)
+				}
+			}
 			d.problem(n, "BadPercentage", fmt.Sprintf("%s cannot be %q: %s", path, s, err), hint)
 			return
 		}

@@ -71,7 +71,8 @@ type DriftPolicyStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	MatchedClusters []string `json:"matchedClusters,omitempty"`
-	// Conditions: Valid, with what is wrong and where in its message.
+	// Conditions: Valid, with what is wrong and where in its message, and
+	// Matched, which is False while the policy is for no Cluster that there is.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -80,6 +81,10 @@ type DriftPolicyStatus struct {
 
 // ConditionValid is the DriftPolicy condition that says whether it is valid.
 const ConditionValid = "Valid"
+
+// ConditionMatched is the DriftPolicy condition that says whether there is a
+// Cluster that it is for. There is none while no Cluster is known of at all.
+const ConditionMatched = "Matched"
 
 // DriftPolicySpec is the policy itself. What it leaves out comes from policies
 // of lower precedence: built-in, then default (no match), then matched by

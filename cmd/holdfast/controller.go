@@ -40,7 +40,7 @@ bad at the start.`,
 
   # From a file
   holdfast controller --config /etc/holdfast/config.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file != "" {
 				if err := c.load(file, cmd); err != nil {

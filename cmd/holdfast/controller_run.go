@@ -128,10 +128,7 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	}
 	d.readiness.policies = source.Ready
 	store := d.records(c)
-	sinks := []sweep.Sink{store, conditions, measured, d.notifier, d.readiness}
-	if writer != nil {
-		sinks = append(sinks, writer)
-	}
+	sinks := []sweep.Sink{store, conditions, measured, d.notifier, d.readiness, writer}
 	if sinks, err = d.reports(c, sinks, log); err != nil {
 		return nil, err
 	}
@@ -176,7 +173,7 @@ func (c *controllerConfig) namespaces() []string {
 }
 
 // loadPolicies adds the source of policies, and on the leader what writes their
-// statuses; that is nil without objects.
+// statuses, and tells of those that are for no cluster.
 func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy.Source, *policy.Writer, error) {
 	o := policy.Options{Catalog: catalogs(), Paths: c.Policy, Log: log.WithName("policy"), Told: func(states []policy.State) {
 		sources := make([]metrics.PolicySource, len(states))
@@ -191,9 +188,6 @@ func (d *controller) loadPolicies(c *controllerConfig, log logr.Logger) (*policy
 	source := policy.New(o)
 	if err := d.announce(source, os.Getenv, log); err != nil {
 		return nil, nil, err
-	}
-	if !c.PolicyObjects {
-		return source, nil, d.manager.Add(source)
 	}
 	writer := &policy.Writer{Source: source, Client: d.client, Reader: d.manager.GetAPIReader(),
 		Events: d.events, Now: time.Now}

@@ -40,7 +40,7 @@ func newDemoCommand() *cobra.Command {
 clusters of examples/ in them, change a dozen things as a careless operator
 would, and report. Nothing outside this process is read or changed, and nothing
 stays running.`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			color, err := report.ParseColor(f.color)
 			if err != nil {

@@ -154,6 +154,7 @@ declare, and reports what differs.
 	}
 	root.AddCommand(newReportCommand(), newControllerCommand(), newRemediationsCommand(), newSweepCommand(), newStatusCommand(), newPolicyCommand(), newVersionCommand())
 	root.AddCommand(newManCommand())
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(demoCommands()...)
 	callBy(name, root)
 	return root

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -38,13 +40,27 @@ func (f *objectFlags) register(cmd *cobra.Command, formats ...string) {
 	}
 }
 
+// registerAll adds -A, as kubectl has it.
+func (f *objectFlags) registerAll(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, usage)
+}
+
+// inNamespace is the namespace of -n; empty for all, which is what a command
+// takes whose default is all.
+func (f *objectFlags) inNamespace() string {
+	if f.allNamespaces {
+		return ""
+	}
+	return *f.kube.Namespace
+}
+
 // connect gives a client that reads from the API server itself.
 func (f *objectFlags) connect() (client.Client, error) {
 	kinds, err := inventory.NewKinds(registrations(false)...)
 	if err != nil {
 		return nil, err
 	}
-	if err := v1alpha1.AddToScheme(kinds.Scheme()); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(kinds.Scheme()), coordinationv1.AddToScheme(kinds.Scheme())); err != nil {
 		return nil, err
 	}
 	cfg, err := managementCluster(f.kube)
@@ -70,6 +86,12 @@ func (f *objectFlags) namespace() (string, error) {
 // key splits NAMESPACE/NAME, or takes the namespace of the flags.
 func (f *objectFlags) key(arg string) (client.ObjectKey, error) {
 	if ns, name, found := strings.Cut(arg, "/"); found {
+		if ns == "" || name == "" || strings.Contains(name, "/") {
+			return client.ObjectKey{}, fmt.Errorf("%q: write NAMESPACE/NAME, or NAME with -n NAMESPACE", arg)
+		}
+		if given := *f.kube.Namespace; given != "" && given != ns {
+			return client.ObjectKey{}, fmt.Errorf("%q is in another namespace than -n %s says", arg, given)
+		}
 		return client.ObjectKey{Namespace: ns, Name: name}, nil
 	}
 	ns, err := f.namespace()

@@ -37,7 +37,7 @@ loader checks more than a schema can: see holdfast policy lint.`,
 		Example: `  holdfast policy schema > driftpolicy.schema.json
   # then, as a policy's first line:
   # yaml-language-server: $schema=driftpolicy.schema.json`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(policies.Schema())
 			return err
@@ -87,24 +87,35 @@ func (f *explainFlags) run(cmd *cobra.Command, cluster string) error {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), legible(p.String()))
 	}
 	effective := set.For(detector.ClusterRef{Namespace: namespace, Name: name}, f.labels)
+	others := set.Unmatched(map[detector.ClusterRef]map[string]string{effective.Cluster: f.labels})
 	if f.output == "json" {
 		return writeJSON(cmd.OutOrStdout(), struct {
-			Cluster  detector.ClusterRef  `json:"cluster"`
-			Labels   map[string]string    `json:"labels,omitempty"`
-			Policies []policies.Origin    `json:"policies"`
-			Values   []policies.Explained `json:"values"`
-		}{effective.Cluster, f.labels, effective.Applied(), effective.Explain()})
+			Cluster  detector.ClusterRef `json:"cluster"`
+			Labels   map[string]string   `json:"labels,omitempty"`
+			Policies []policies.Origin   `json:"policies"`
+			// NotApplied are those given with --policy that are not for it.
+			NotApplied []policies.Unmatched `json:"notApplied,omitempty"`
+			Values     []policies.Explained `json:"values"`
+		}{effective.Cluster, f.labels, effective.Applied(), others, effective.Explain()})
 	}
-	return explainText(cmd.OutOrStdout(), effective)
+	return explainText(cmd.OutOrStdout(), effective, others)
 }
 
 // explainText writes three columns: name, place, value. The value comes last
 // since it may be long.
-func explainText(w io.Writer, e *policies.Effective) error {
+func explainText(w io.Writer, e *policies.Effective, others []policies.Unmatched) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, err := fmt.Fprintf(t, "Policies for cluster %s, the weakest first:\n", e.Cluster)
 	for _, o := range e.Applied() {
 		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(o.Policy), o.Level, oneLine(o.String()))
+		err = errors.Join(err, writeErr)
+	}
+	if len(others) > 0 {
+		_, writeErr := fmt.Fprintln(t, "\nNot for this cluster:")
+		err = errors.Join(err, writeErr)
+	}
+	for _, u := range others {
+		_, writeErr := fmt.Fprintf(t, "  %s\t%s\t%s\n", oneLine(u.Policy), oneLine(u.String()), oneLine(u.Why))
 		err = errors.Join(err, writeErr)
 	}
 	_, writeErr := fmt.Fprintln(t)

@@ -89,6 +89,8 @@ func TestPolicyCommand(t *testing.T) {
 		"lint json":           {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "json"}, code: 4, stdout: `"file": "p\.yaml",\s+"line": 6,\s+"column": 3,\s+"code": "UnknownKey"`},
 		"lint sarif":          {files: map[string]string{"p.yaml": bad}, args: []string{"lint", "p.yaml", "-o", "sarif"}, code: 4, stdout: `"ruleId": "policy/UnknownKey"`},
 		"explain":             {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod"}, stdout: `mode\s+p\.yaml:6:9\s+dryRun\n`},
+		"explain not applied": {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, stdout: `Not for this cluster:\n  p\s+p\.yaml:1:1\s+spec\.match\.clusterSelector selects clusters with the labels tier=prod\n`},
+		"explain in JSON":     {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "-o", "json"}, stdout: `"notApplied": \[\s+\{\s+"policy": "p"`},
 		"explain unmatched":   {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml"}, stdout: `mode\s+builtin/any\.yaml:\d+:9\s+observe\n`},
 		"explain json":        {files: map[string]string{"p.yaml": goodPolicy}, args: []string{"explain", "a/b", "--policy", "p.yaml", "--labels", "tier=prod", "-o", "json"}, stdout: `"name": "mode",\s+"value": "dryRun",\s+"from": \{\s+"policy": "p",\s+"level": "label-matched",\s+"file": "p\.yaml",\s+"line": 6`},
 		"explain no slash":    {args: []string{"explain", "b"}, code: 2, stderr: `cluster "b": write NAMESPACE/NAME`},

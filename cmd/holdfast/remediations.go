@@ -53,7 +53,7 @@ func newRemediationsList() *cobra.Command {
 		Short: "List remediations, the newest last",
 		Example: `  holdfast remediations list -A
   holdfast remediations list -n prod --phase AwaitingApproval,Latched`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--cluster and --phase narrow the list, and holdfast remediations show NAME tells of one"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.checkOutput(listFormats...); err != nil {
 				return err
@@ -89,7 +89,7 @@ func newRemediationsList() *cobra.Command {
 		},
 	}
 	f.register(cmd, listFormats...)
-	cmd.Flags().BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "every namespace")
+	f.registerAll(cmd, "every namespace")
 	cmd.Flags().StringVar(&cluster, "cluster", "", "name of a Cluster (default all)")
 	cmd.Flags().StringSliceVar(&phases, "phase", nil, "phases to list, such as AwaitingApproval,Latched (default all)")
 	return cmd
@@ -254,7 +254,7 @@ func newRemediationsChange(verb, short string, what reply) *cobra.Command {
 				}
 				done, err := changeOne(cmd.Context(), c, key, who, what)
 				if err != nil {
-					return fmt.Errorf("%s remediation %s: %w", verb, key, err)
+					return fmt.Errorf("%s remediation %s: %w", verb, key, whereIsIt(cmd.Context(), c, orNotInstalled(err), "remediation", key, remediationKeys))
 				}
 				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "remediation %s %s\n", key, done)
 			}

@@ -36,7 +36,7 @@ func newRemediationsShow() *cobra.Command {
 			}
 			r := &v1alpha1.Remediation{}
 			if err := c.Get(cmd.Context(), key, r); err != nil {
-				return fmt.Errorf("show remediation %s: %w", key, orNotInstalled(err))
+				return fmt.Errorf("show remediation %s: %w", key, whereIsIt(cmd.Context(), c, orNotInstalled(err), "remediation", key, remediationKeys))
 			}
 			r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindRemediation))
 			if f.output != "text" {

@@ -18,6 +18,7 @@ import (
 type reportFlags struct {
 	objects       []string
 	kube          *genericclioptions.ConfigFlags
+	allNamespaces bool
 	clusters      []string
 	policies      []string
 	outputs       []string
@@ -65,7 +66,7 @@ interrupted.`,
 
   # What is new since yesterday
   holdfast report --compare yesterday.json`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--cluster NAMESPACE/NAME narrows the report, and --objects names files"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)
@@ -79,6 +80,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	flags.StringVar(f.kube.KubeConfig, "kubeconfig", "", "kubeconfig file")
 	flags.StringVar(f.kube.Context, "context", "", "context of the kubeconfig")
 	flags.StringVarP(f.kube.Namespace, "namespace", "n", "", "namespace to look at (default all)")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "every namespace, which is the default")
 	flags.StringArrayVar(&f.clusters, "cluster", nil, "NAMESPACE/NAME of a Cluster to look at, * and ? allowed; repeatable (default all)")
 	flags.StringArrayVar(&f.policies, "policy", nil, "file or folder of DriftPolicies, beside the built-in ones; repeatable")
 	flags.StringArrayVarP(&f.outputs, "output", "o", []string{"table"}, "FORMAT or FORMAT=FILE: "+strings.Join(report.Formats(), ", ")+"; repeatable")
@@ -126,6 +128,9 @@ func (f *reportFlags) parse() (s settings, err error) {
 	s.color, err = report.ParseColor(f.color)
 	errs = append(errs, err)
 	errs = append(errs, f.contradictions())
+	if f.allNamespaces {
+		*f.kube.Namespace = ""
+	}
 	if f.compare != "" {
 		s.previous, err = readReport(f.compare)
 		errs = append(errs, err)

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -64,6 +63,7 @@ func (f *reportFlags) scan(ctx context.Context, cmd *cobra.Command, s settings, 
 	if err != nil {
 		return nil, err
 	}
+	f.warnOfUnmatched(cmd.ErrOrStderr(), s.policies, inv)
 	clouds, closeClouds, err := f.clouds(reader)
 	if err != nil {
 		return nil, err
@@ -86,6 +86,26 @@ func (f *reportFlags) scan(ctx context.Context, cmd *cobra.Command, s settings, 
 	in := buildInput(result, inv)
 	in.Now, in.Version, in.ShowIgnored, in.Previous = now, buildVersion().Version, f.showIgnored, s.previous
 	return report.Build(in), nil
+}
+
+// warnOfUnmatched tells of policies that are for none of the clusters there are.
+// Where only some of those were asked for, or given as files, that says nothing.
+func (f *reportFlags) warnOfUnmatched(w io.Writer, set *policies.Set, inv *inventory.Inventory) {
+	if len(inv.Clusters) == 0 || len(f.objects) > 0 || len(f.clusters) > 0 || *f.kube.Namespace != "" || inv.Unlisted != "" {
+		return
+	}
+	all := map[detector.ClusterRef]map[string]string{}
+	for _, c := range inv.Clusters {
+		all[detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}] = c.Object.Labels
+	}
+	for _, e := range inv.Elsewhere {
+		if e.Object != nil {
+			all[detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}] = e.Object.Labels
+		}
+	}
+	for _, u := range set.Unmatched(all) {
+		_, _ = fmt.Fprintln(w, legible(fmt.Sprintf("%s: warning: policy %s is for no cluster: %s", u.Position, u.Policy, u.Why)))
+	}
 }
 
 // load reads objects from where the flags say, with a reader for what
@@ -114,35 +134,6 @@ func (f *reportFlags) load(ctx context.Context, cmd *cobra.Command, kinds *inven
 		return nil, nil, fmt.Errorf("read the management cluster %s: %w", cfg.Host, err)
 	}
 	return set, set.Reader(kinds, c), nil
-}
-
-var errNoCluster = errors.New("no management cluster to read: set --kubeconfig or KUBECONFIG")
-
-// managementCluster finds the cluster to read: that of the kubeconfig, or inside
-// a pod its own. client-go's last resort, localhost, is nobody's management
-// cluster.
-func managementCluster(kube *genericclioptions.ConfigFlags) (*rest.Config, error) {
-	if path := *kube.KubeConfig; path != "" {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-	}
-	raw, err := kube.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	if len(raw.Clusters) == 0 {
-		cfg, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, errNoCluster
-		}
-		return cfg, nil
-	}
-	cfg, err := kube.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	return cfg, nil
 }
 
 func liveClient(cfg *rest.Config, kinds *inventory.Kinds) (client.Client, error) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/policies"
 )
 
 // clusterSummary is how one cluster stands, as its objects tell.
@@ -39,6 +40,13 @@ type clusterSummary struct {
 	Blocked     []blockSummary `json:"blocked,omitempty"`
 	// Metrics are the controller's, where they could be read.
 	Metrics *clusterMetrics `json:"metrics,omitempty"`
+	// Stale says that nobody keeps this up: the controller is not running, or
+	// its last sweep is older than the policies allow. What it was is above.
+	Stale bool `json:"stale"`
+	// Controller is who keeps it up.
+	Controller *controllerSummary `json:"controller,omitempty"`
+
+	infrastructure clusterv1.ContractVersionedObjectReference
 }
 
 type blockSummary struct {
@@ -53,6 +61,7 @@ type statusFlags struct {
 	metrics   string
 	tokenFile string
 	insecure  bool
+	lease     string
 }
 
 var statusFormats = []string{"table", "json", "yaml"}
@@ -66,17 +75,24 @@ func newStatusCommand() *cobra.Command {
 condition DriftDetected of Clusters and Machines, and Remediations with the gates
 that hold them back.
 
+Conditions stay when the controller is gone. The Lease that it renews tells whether
+one is running, and is looked for by its name, "holdfast" or one with it in it; who
+may not list Leases can name it with --lease. Where nobody is looking, it says so,
+and calls each cluster stale.
+
 When the last sweep was, and how much it could compare, changes with every sweep:
 the controller writes that to no object, and tells it by its metrics alone. With
 --metrics they are read too, from an address such as that of kubectl port-forward.`,
 		Example: `  holdfast status
   kubectl -n holdfast-system port-forward deploy/holdfast 8443 &
   holdfast status --metrics https://127.0.0.1:8443/metrics --metrics-token token.txt --metrics-insecure`,
-		Args: cobra.NoArgs,
+		Args: noArguments("-n narrows the list to a namespace"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd, statusFormats...)
 	cmd.Flags().Lookup("namespace").Usage = "namespace (default all)"
+	f.registerAll(cmd, "every namespace, which is the default")
+	cmd.Flags().StringVar(&f.lease, "lease", "", "NAMESPACE/NAME of the controller's Lease (default the one with holdfast in its name)")
 	cmd.Flags().StringVar(&f.metrics, "metrics", "", "address of the controller's metrics, for the last sweep and coverage")
 	cmd.Flags().StringVar(&f.tokenFile, "metrics-token", "", "file with a token that may get /metrics")
 	cmd.Flags().BoolVar(&f.insecure, "metrics-insecure", false, "do not check the certificate of --metrics: it is self-signed unless one was given to the controller")
@@ -91,7 +107,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	all, err := summaries(cmd.Context(), c, *f.kube.Namespace)
+	all, err := summaries(cmd.Context(), c, f.inNamespace())
 	if err != nil {
 		return err
 	}
@@ -100,10 +116,21 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 			return fmt.Errorf("--metrics: %w", err)
 		}
 	}
+	now := time.Now()
+	if err := f.addController(cmd.Context(), c, all, now); err != nil {
+		return err
+	}
 	if f.output != "table" {
 		return encode(cmd.OutOrStdout(), f.output, all)
 	}
-	return writeStatus(cmd.OutOrStdout(), all, time.Now())
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), noClusters(f.inNamespace()))
+		return err
+	}
+	if err := writeStatus(cmd.OutOrStdout(), all, now); err != nil {
+		return err
+	}
+	return f.writeNotes(cmd.OutOrStdout(), all, now)
 }
 
 // summaries gathers how each Cluster stands, ordered by name.
@@ -119,6 +146,7 @@ func summaries(ctx context.Context, c client.Client, namespace string) ([]*clust
 		if d := meta.FindStatusCondition(clusters[i].Status.Conditions, v1alpha1.ConditionDriftDetected); d != nil {
 			s.Drift, s.Reason, s.Message, s.Since = string(d.Status), d.Reason, d.Message, &d.LastTransitionTime
 		}
+		s.infrastructure = clusters[i].Spec.InfrastructureRef
 		byKey[client.ObjectKeyFromObject(&clusters[i])] = s
 		out = append(out, s)
 	}
@@ -142,6 +170,11 @@ func summaries(ctx context.Context, c client.Client, namespace string) ([]*clust
 			s.remediation(r)
 		}
 	}
+	for _, s := range out {
+		if err := s.readInfrastructure(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortFunc(out, func(a, b *clusterSummary) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
@@ -157,7 +190,7 @@ func (s *clusterSummary) machine(m *clusterv1.Machine) {
 		case metav1.ConditionUnknown:
 			s.Unknown++
 		}
-		s.BreakerOpen = s.BreakerOpen || d.Status == metav1.ConditionTrue && strings.Contains(d.Message, "MassDrift")
+		s.BreakerOpen = s.BreakerOpen || d.Status == metav1.ConditionTrue && strings.Contains(d.Message, policies.GateMassDrift)
 	}
 }
 
@@ -186,9 +219,10 @@ func (s *clusterSummary) remediation(r *v1alpha1.Remediation) {
 }
 
 func writeStatus(w io.Writer, all []*clusterSummary, now time.Time) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "No clusters.")
-		return err
+	if c := all[0].Controller; c != nil && c.State == notLooking {
+		if _, err := fmt.Fprintf(w, "%s\n\n", c.Message); err != nil {
+			return err
+		}
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "CLUSTER\tDRIFT\tSINCE\tMACHINES\tDRIFTING\tUNKNOWN\tREMEDIATIONS\tHELD BACK BY\tLAST SWEEP\tCOVERAGE")
@@ -219,8 +253,15 @@ func writeStatus(w io.Writer, all []*clusterSummary, now time.Time) error {
 	return nil
 }
 
-// word says in one word how the cluster stands.
+// word says in one word how the cluster stands, and whether that is still known.
 func (s *clusterSummary) word() string {
+	if s.Stale && s.Drift != "" {
+		return s.verdict() + ", stale"
+	}
+	return s.verdict()
+}
+
+func (s *clusterSummary) verdict() string {
 	switch metav1.ConditionStatus(s.Drift) {
 	case metav1.ConditionTrue:
 		if s.BreakerOpen {

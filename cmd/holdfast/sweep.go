@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/policies"
 )
 
 // sweepFlags are those of `holdfast sweep`.
@@ -26,10 +28,11 @@ type sweepFlags struct {
 func newSweepCommand() *cobra.Command {
 	f := &sweepFlags{}
 	cmd := &cobra.Command{
-		Use:   "sweep CLUSTER...",
+		Use:   "sweep [CLUSTER...]",
 		Short: "Have the controller read the clouds of clusters now",
 		Long: `Have holdfast controller read the clouds of clusters now, by the annotation
-` + v1alpha1.AnnotationSweepNow + ` on the Cluster. CLUSTER may be NAMESPACE/NAME.
+` + v1alpha1.AnnotationSweepNow + ` on the Cluster. CLUSTER is NAMESPACE/NAME, or the name of one in the namespace
+of -n, else of the kubeconfig's context; with -A, in any namespace.
 
 With --wait it returns when the sweep has come to something and the conditions
 show it: the controller then answers by the annotation ` + v1alpha1.AnnotationSwept + `.
@@ -40,8 +43,8 @@ A cloud that cannot be read gives no answer.`,
 			switch {
 			case f.all && len(args) > 0:
 				return errors.New("--all means every cluster: name none")
-			case !f.all:
-				return wantArguments("cluster", true)(cmd, args)
+			case len(args) == 0 && !f.all && !f.allNamespaces:
+				return fmt.Errorf("no cluster is given: name some, or --all for every one; usage: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -49,6 +52,7 @@ A cloud that cannot be read gives no answer.`,
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every Cluster of all namespaces, or of the one that -n names")
+	f.registerAll(cmd, "every namespace: every Cluster, or those of a name wherever they are")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until it has come to something")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "longest time to wait")
 	cmd.ValidArgsFunction = f.completeNames(func(ctx context.Context, c client.Client, ns string) []string {
@@ -74,13 +78,17 @@ func (f *sweepFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(keys) == 0 {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), noClusters(f.inNamespace()))
+		return err
+	}
 	request := time.Now().UTC().Format(time.RFC3339Nano)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationSweepNow, request)
 	for _, key := range keys {
 		cluster := &clusterv1.Cluster{}
 		cluster.Namespace, cluster.Name = key.Namespace, key.Name
 		if err := c.Patch(cmd.Context(), cluster, client.RawPatch(client.Merge.Type(), patch)); err != nil {
-			return fmt.Errorf("ask for a sweep of cluster %s: %w", key, err)
+			return fmt.Errorf("ask for a sweep: %w", whereIsIt(cmd.Context(), c, clusterError(key, err), "cluster", key, clusterKeys))
 		}
 		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: sweep requested\n", key)
 	}
@@ -100,24 +108,63 @@ func (f *sweepFlags) run(cmd *cobra.Command, args []string) error {
 
 func (f *sweepFlags) keys(ctx context.Context, c client.Client, args []string) ([]client.ObjectKey, error) {
 	var keys []client.ObjectKey
+	var anywhere []string
 	for _, arg := range args {
+		if f.allNamespaces && !strings.Contains(arg, "/") {
+			anywhere = append(anywhere, arg)
+			continue
+		}
 		key, err := f.key(arg)
 		if err != nil {
 			return nil, err
 		}
 		keys = append(keys, key)
 	}
-	if !f.all {
+	if len(args) > 0 && len(anywhere) == 0 {
 		return keys, nil
 	}
-	list, err := clustersIn(ctx, c, *f.kube.Namespace)
+	all, err := clusterKeys(ctx, c, f.inNamespace())
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
-		keys = append(keys, client.ObjectKeyFromObject(&list[i]))
+	if len(args) == 0 {
+		return all, nil
+	}
+	for _, name := range anywhere {
+		before := len(keys)
+		var names []string
+		for _, key := range all {
+			if key.Name == name {
+				keys = append(keys, key)
+			}
+			names = append(names, key.Name)
+		}
+		if len(keys) > before {
+			continue
+		}
+		if near := policies.Nearest(name, names); near != "" {
+			return nil, fmt.Errorf("there is no cluster %q in any namespace; did you mean %s?", name, near)
+		}
+		return nil, fmt.Errorf("there is no cluster %q in any namespace", name)
 	}
 	return keys, nil
+}
+
+// clusterError names the cluster in what the API server said, unless it said
+// that there is none, which is told with more.
+func clusterError(key client.ObjectKey, err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the API server serves no Clusters: no Cluster API is installed there: %w", err)
+	}
+	return fmt.Errorf("cluster %s: %w", key, err)
+}
+
+// noClusters says where there are none.
+func noClusters(namespace string) string {
+	if namespace == "" {
+		return "No clusters."
+	}
+	return "No clusters in namespace " + namespace + "; -A looks in all."
 }
 
 func clustersIn(ctx context.Context, c client.Client, namespace string) ([]clusterv1.Cluster, error) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/go-logr/logr"
+
+	"github.com/holdfast-io/holdfast/policies"
 )
 
 // fileWatch hears of changes of files. It is an aid: without it changes are
@@ -80,4 +82,20 @@ func (f *fileWatch) close() {
 	if f.watcher != nil {
 		_ = f.watcher.Close()
 	}
+}
+
+// sayNotRead logs once of each file that looks like a policy and is not read.
+func (s *Source) sayNotRead(problems policies.Problems) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := map[string]bool{}
+	for _, p := range problems {
+		if p.Code != policies.CodeNotRead {
+			continue
+		}
+		if now[p.File] = true; !s.notRead[p.File] {
+			s.Log.Info("File looks like a policy, and is not read: policy files end in .yaml, .yml or .json", "file", clean(p.File))
+		}
+	}
+	s.notRead = now
 }

@@ -60,6 +60,7 @@ type Source struct {
 	states  []State
 	good    map[string]candidate // by name: the version in effect
 	said    map[string]string    // by name: the problems that were logged
+	notRead map[string]bool      // by path: that it was logged
 	loaded  chan struct{}
 	changes chan struct{}
 	// written wakes the writer of statuses.
@@ -211,6 +212,7 @@ func (s *Source) load(ctx context.Context) error {
 			s.set = set.Held(policies.Position{File: held})
 			s.Log.Info("Nothing is enforced while a policy has no version in effect", "policy", held)
 		}
+		poke(s.written) // a file that changed and is as valid as before may be for other clusters
 	}
 	if !slices.EqualFunc(s.states, states, sameState) {
 		s.states = states
@@ -309,6 +311,7 @@ func (s *Source) candidates(ctx context.Context) ([]candidate, error) {
 		out = append(out, candidate{Source: src})
 	}
 	out = append(out, s.lost(problems)...)
+	s.sayNotRead(problems)
 	if s.Objects == nil {
 		return out, nil
 	}

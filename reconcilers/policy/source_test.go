@@ -349,6 +349,7 @@ func testObjects(t *testing.T, cfg *rest.Config, c client.Client) {
 	w := &policy.Writer{Source: s, Client: c, Reader: c, Events: events, Now: time.Now}
 	go func() { _ = w.Start(ctx) }()
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "eu"}}
+	testUnmatched(t, c, w, cluster)
 	if err := w.Consume(ctx, &sweep.Outcome{Inventory: &inventory.Inventory{Clusters: []*inventory.Cluster{{Object: cluster}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,9 @@ const (
 	maxNote     = 900
 )
 
-// Writer writes the statuses of DriftPolicies, on the leader alone and on change
-// only. As a [sweep.Sink] it learns which Clusters there are.
+// Writer writes the statuses of DriftPolicies, and logs which policies, also of
+// files, are for no Cluster; on the leader alone and on change only. As a
+// [sweep.Sink] it learns which Clusters there are.
 type Writer struct {
 	Source *Source
 	Client client.Client
@@ -56,6 +57,8 @@ type Writer struct {
 
 	mu       sync.Mutex
 	clusters map[detector.ClusterRef]map[string]string // labels
+	nameless map[detector.ClusterRef]bool              // of which no labels are known
+	said     map[string]string                         // by policy: why it is for no Cluster, as it was logged
 }
 
 var _ sweep.Sink = (*Writer)(nil)
@@ -110,10 +113,18 @@ func (w *Writer) Consume(_ context.Context, o *sweep.Outcome) error {
 	for _, c := range o.Inventory.Clusters {
 		note(detector.ClusterRef{Namespace: c.Object.Namespace, Name: c.Object.Name}, c.Object.Labels)
 	}
+	nameless := map[detector.ClusterRef]bool{}
 	for _, e := range o.Inventory.Elsewhere {
+		ref := detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}
 		if e.Object != nil {
-			note(detector.ClusterRef{Namespace: e.Key.Namespace, Name: e.Key.Name}, e.Object.Labels)
+			note(ref, e.Object.Labels)
+		} else if _, known := w.clusters[ref]; !known {
+			nameless[ref] = true
 		}
+	}
+	if len(o.Inventory.Clusters)+len(o.Inventory.Elsewhere) > 0 {
+		changed = changed || len(nameless) != len(w.nameless)
+		w.nameless = nameless
 	}
 	for _, ref := range o.Gone {
 		if _, known := w.clusters[ref]; known {
@@ -151,13 +162,14 @@ func (w *Writer) write(ctx context.Context) error {
 	w.Source.mu.Lock()
 	states, set := slices.Clone(w.Source.states), w.Source.set
 	w.Source.mu.Unlock()
-	matched := w.matched(set)
+	matched, unmatched := w.matched(set), w.unmatched(set)
+	w.sayUnmatched(logr.FromContextOrDiscard(ctx), unmatched)
 	var first error
 	for i := range states {
 		if !states[i].Object {
 			continue
 		}
-		if err := w.writeOne(ctx, &states[i], matched); err != nil && first == nil {
+		if err := w.writeOne(ctx, &states[i], matched, unmatched); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -166,7 +178,7 @@ func (w *Writer) write(ctx context.Context) error {
 
 // writeOne brings one status up to date. An object that has changed since, or
 // is gone, is left for the next load.
-func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]string) error {
+func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]string, unmatched map[string]policies.Unmatched) error {
 	var told *v1alpha1.DriftPolicy
 	once := func() error {
 		live := &v1alpha1.DriftPolicy{}
@@ -178,7 +190,7 @@ func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]s
 			return nil
 		}
 		next := live.DeepCopy()
-		changed := w.fill(next, st, matched)
+		changed := w.fill(next, st, matched, unmatched)
 		if !changed {
 			return nil
 		}
@@ -210,7 +222,7 @@ func (w *Writer) writeOne(ctx context.Context, st *State, matched map[string][]s
 }
 
 // fill writes what is known into a status and reports whether that changed it.
-func (w *Writer) fill(p *v1alpha1.DriftPolicy, st *State, matched map[string][]string) bool {
+func (w *Writer) fill(p *v1alpha1.DriftPolicy, st *State, matched map[string][]string, unmatched map[string]policies.Unmatched) bool {
 	before := p.Status.DeepCopy()
 	s := &p.Status
 	s.ObservedGeneration, s.LastGoodGeneration = st.generation, st.goodGeneration
@@ -228,6 +240,7 @@ func (w *Writer) fill(p *v1alpha1.DriftPolicy, st *State, matched map[string][]s
 	}
 	c.LastTransitionTime = metav1.NewTime(w.Now())
 	conditionChanged := meta.SetStatusCondition(&s.Conditions, c)
+	conditionChanged = setMatched(p, st, unmatched, c.LastTransitionTime) || conditionChanged
 	return conditionChanged || before.ObservedGeneration != s.ObservedGeneration || before.LastGoodGeneration != s.LastGoodGeneration ||
 		before.MatchedClusterCount != s.MatchedClusterCount || !slices.Equal(before.MatchedClusters, s.MatchedClusters)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,9 @@ func valuesSchema(values []*value, config map[string]any) ([]byte, error) {
 	if err := json.Unmarshal(policies.Schema(), &policy); err != nil {
 		return nil, err
 	}
+	for _, def := range policy.Defs {
+		leaveToTemplates(def)
+	}
 	s := map[string]any{"$schema": policy.Schema, "$defs": policy.Defs, "title": "Values of the Holdfast chart", "type": "object"}
 	properties(s, values, config)
 	// Helm adds it where the chart is a part of another.
@@ -98,6 +102,32 @@ func valuesSchema(values []*value, config map[string]any) ([]byte, error) {
 	e.SetIndent("", "  ")
 	err := e.Encode(s)
 	return b.Bytes(), err
+}
+
+// leaveToTemplates lets pass what YAML makes of an `off` without quotes, and numbers
+// in place of percentages. A schema checker says "got boolean, want string" of them;
+// templates/checks.yaml refuses them, and says what to write.
+func leaveToTemplates(schema any) {
+	switch s := schema.(type) {
+	case []any:
+		for _, each := range s {
+			leaveToTemplates(each)
+		}
+	case map[string]any:
+		for _, each := range s {
+			leaveToTemplates(each)
+		}
+		if words, ok := s["enum"].([]any); ok && slices.Contains(words, any("off")) {
+			s["enum"], s["type"] = append(words, true, false), []any{"string", "boolean"}
+		}
+		if pattern, ok := s["pattern"].(string); ok && strings.HasSuffix(pattern, "%$") {
+			s["type"] = []any{"string", "number"}
+		}
+		if either, ok := s["oneOf"].([]any); ok { // a whole number would be both
+			s["anyOf"] = either
+			delete(s, "oneOf")
+		}
+	}
 }
 
 func readme(t *testing.T, values []*value) []byte {

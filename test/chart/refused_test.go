@@ -25,12 +25,26 @@ func TestRefused(t *testing.T) {
 			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {mode: observ}\n", []string{"eu.yaml", "mode"}},
 		"a duration that is none": {
 			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {schedule: {staleAfter: soon}}\n", []string{"eu.yaml", "staleAfter"}},
+		"off without quotes": {
+			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {mode: off}\n", []string{"policies: eu.yaml: spec.mode is false", `Write mode: "off"`}},
+		"a ratio": {
+			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {safety: {maxDriftRatio: 0.3}}\n", []string{"policies: eu.yaml: spec.safety.maxDriftRatio is the number 0.3", `Write maxDriftRatio: "30%"`}},
+		"a percentage without its sign": {
+			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {safety: {maxUnhealthyZone: 25}}\n", []string{"spec.safety.maxUnhealthyZone is the number 25", `Write maxUnhealthyZone: "25%"`}},
+		"a ratio where a number may be": {
+			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {safety: {minHealthy: 0.8}}\n", []string{"spec.safety.minHealthy is the number 0.8", `Write minHealthy: "80%"`}},
+		"a ratio in a budget": {
+			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {budgets: [{scope: cluster, max: 2}, {scope: pool, max: 0.1}]}\n", []string{"spec.budgets[1].max is the number 0.1", `Write max: "10%"`}},
 		"a policy as text": {
 			"policies:\n  eu.yaml: |\n" + policyHead, []string{"eu.yaml", "object"}},
+		"a name without an ending": {
+			"policies:\n  eu:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "eu" `, ".yaml, .yml or .json", `Write "eu.yaml"`}},
 		"a file that the loader does not read": {
-			"policies:\n  eu.txt:\n" + policyHead + "    spec: {mode: observe}\n", []string{"eu.txt"}},
+			"policies:\n  eu.txt:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "eu.txt" `, ".yaml, .yml or .json", `Write "eu.yaml"`}},
 		"a file outside of the folder": {
-			"policies:\n  ../eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{"../eu.yaml"}},
+			"policies:\n  ../eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key "../eu.yaml" `, "letters, digits"}},
+		"a hidden file": {
+			"policies:\n  .eu.yaml:\n" + policyHead + "    spec: {mode: observe}\n", []string{`policies: the key ".eu.yaml" `, "begin with a letter or a digit"}},
 		"a policy that enforces without the rights": {
 			"policies:\n  eu.yaml:\n" + policyHead + "    spec: {mode: enforce}\n", []string{"eu.yaml", "mode: enforce", "dryRun"}},
 		"a value that there is not":         {"replica: 3\n", []string{"replica"}},
@@ -58,6 +72,18 @@ func TestRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoPropertyNames: Helm tells of a property's name at the place of whichever
+// value it looked at before, so that names are checked by templates alone.
+func TestNoPropertyNames(t *testing.T) {
+	schema, err := os.ReadFile(filepath.Join(folder, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(schema), "propertyNames") {
+		t.Error("values.schema.json checks names of properties: Helm says where at random")
 	}
 }
 
@@ -97,6 +123,15 @@ func TestRestartsAndNone(t *testing.T) {
 	config2 := into[corev1.ConfigMap](t, find(t, objects(t, rendered), "ConfigMap", "holdfast-config"))
 	if strings.Contains(config2.Data["config.yaml"], "/etc/holdfast/policies") {
 		t.Errorf("no policies, and a folder of them: %s", config2.Data["config.yaml"])
+	}
+}
+
+// TestNumbersOfMachines: what may be a number stays one.
+func TestNumbersOfMachines(t *testing.T) {
+	for _, h := range helms(t) {
+		if _, err := h.template(t, "-f", valuesFile(t, "policies:\n  eu.yaml:\n"+policyHead+"    spec: {mode: \"off\", safety: {minHealthy: 2}, budgets: [{scope: pool, max: 1}, {scope: zone, max: 10%}]}\n")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

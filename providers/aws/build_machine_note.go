@@ -40,6 +40,9 @@ func noteMachine(owner *providers.Owner, m *infrav1.AWSMachine, snap *providers.
 
 func (n *machineNote) write() string {
 	id, why := machineIdentity(n.owner, n.m)
+	if id == "" && why == "" {
+		id = n.found()
+	}
 	n.id = id
 	if n.snap != nil && id != "" {
 		err, known := n.snap.Covered(providers.KindInstance, "")
@@ -64,6 +67,17 @@ func (n *machineNote) write() string {
 		return n.failure("instance " + id + " could not be read")
 	}
 	return n.launched()
+}
+
+// found gives an instance that the plan has taken up, which was launched for this
+// very object and not recorded.
+func (n *machineNote) found() string {
+	for i := range n.progress.Plan {
+		if id := n.progress.Plan[i].ID; id.Kind == providers.KindInstance && !id.Provisional() && !strings.Contains(id.Name, "/") {
+			return id.Name
+		}
+	}
+	return ""
 }
 
 // launching is before there is an instance.

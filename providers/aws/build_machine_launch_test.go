@@ -272,7 +272,7 @@ func TestMachineUserData(t *testing.T) {
 	noise := make([]byte, 6000)
 	_, _ = rand.Read(noise)
 	long := []byte("#cloud-config\n# " + fmt.Sprintf("%x", noise) + strings.Repeat("repeated ", 2000))
-	insecure := func(g *machineGround) {}
+	insecure := func(*machineGround) {}
 	for name, tc := range map[string]struct {
 		data   []byte
 		format string

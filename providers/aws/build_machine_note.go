@@ -1,7 +1,6 @@
 package aws
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -104,18 +103,8 @@ func (n *machineNote) launching() string {
 // launched is the instance as it was seen.
 func (n *machineNote) launched() string {
 	m, state := n.m, textOf(n.seen, pathState)
-	if zone := textOf(n.seen, pathZone); zoneName.MatchString(zone) {
-		setTo(&m.Spec.ProviderID, providerID(zone, n.id))
-	}
-	setTo(&m.Spec.InstanceID, n.id)
-	if count, err := strconv.ParseInt(tagOf(n.seen, secretsTag), 10, 32); err == nil && m.Spec.CloudInit.SecretPrefix != "" && count > 0 && count <= mostPieces {
-		m.Spec.CloudInit.SecretCount = int32(count)
-	}
-	if m.Spec.SpotMarketOptions != nil || m.Spec.MarketType == infrav1.MarketTypeSpot {
-		m.Status.Interruptible = true
-	}
+	n.facts()
 	setTo(&m.Status.InstanceState, infrav1.InstanceState(state))
-	m.Status.Ready = state == stateRunning
 	switch infrav1.InstanceState(state) {
 	case infrav1.InstanceStatePending:
 		n.not(infrav1.InstanceReadyCondition, infrav1.InstanceNotReadyReason, clusterv1beta1.ConditionSeverityWarning, "")
@@ -126,6 +115,7 @@ func (n *machineNote) launched() string {
 	case infrav1.InstanceStateShuttingDown, infrav1.InstanceStateTerminated:
 		return n.terminated(state)
 	default:
+		m.Status.Ready = false
 		n.unknown(infrav1.InstanceReadyCondition, "", "")
 		return n.clean(fmt.Sprintf("instance %s is in the state %q, which is not known", n.id, state))
 	}
@@ -134,15 +124,37 @@ func (n *machineNote) launched() string {
 	if lb := n.balancers(state); lb != "" {
 		waits = lb
 	}
+	// CAPA calls it ready as soon as it runs, and sets up the rest whenever it
+	// comes by. Here what differs once it has been ready is drift, so the rest
+	// comes first.
+	m.Status.Ready = state == stateRunning && (m.Status.Ready || waits == "" && n.planned() != nil)
 	if state != stateRunning {
 		return n.failure(fmt.Sprintf("instance %s is %s", n.id, state))
 	}
 	return n.failure(waits)
 }
 
+// facts are what an instance keeps.
+func (n *machineNote) facts() {
+	spec := &n.m.Spec
+	setTo(&spec.InstanceID, n.id)
+	if zone := textOf(n.seen, pathZone); zoneName.MatchString(zone) {
+		setTo(&spec.ProviderID, providerID(zone, n.id))
+	}
+	count, err := strconv.ParseInt(tagOf(n.seen, secretsTag), 10, 32)
+	if err == nil && spec.CloudInit.SecretPrefix != "" && count > 0 && count <= mostPieces {
+		spec.CloudInit.SecretCount = int32(count)
+	}
+	// CAPA says so of machines with options for spot only.
+	if spec.SpotMarketOptions != nil || spec.MarketType == infrav1.MarketTypeSpot {
+		n.m.Status.Interruptible = true
+	}
+}
+
 // terminated is for the machine to be replaced: whatever health checks look at,
 // they find a failure (MachineHealthCheck, status.failureReason).
 func (n *machineNote) terminated(state string) string {
+	n.m.Status.Ready = false
 	text := fmt.Sprintf("EC2 instance state %q is unexpected", state)
 	if reason := textOf(n.seen, pathStateReason); reason != "" {
 		text += ": " + reason
@@ -273,66 +285,4 @@ func (n *machineNote) deleting() string {
 		return "the end of its instance"
 	}
 	return fmt.Sprintf("instance %s is %s", n.id, state)
-}
-
-// failed says that what building stopped at is the instance, or all.
-func (n *machineNote) failed() bool {
-	return n.progress.Failed != nil && (n.progress.At == providers.ID{} || n.progress.At.Kind == providers.KindInstance)
-}
-
-// failure is why building does not go on, else what is given.
-func (n *machineNote) failure(otherwise string) string {
-	if n.progress.Failed == nil {
-		return n.clean(otherwise)
-	}
-	text := n.progress.Failed.Error()
-	if errors.Is(n.progress.Failed, providers.ErrPending) {
-		text = otherwise
-	}
-	return n.clean(text)
-}
-
-// longestNote bounds what a condition says.
-const longestNote = 800
-
-func (n *machineNote) clean(text string) string {
-	return providers.Cleaner{Max: longestNote}.Clean(providers.Redact(text))
-}
-
-// not marks a condition false.
-func (n *machineNote) not(t clusterv1beta1.ConditionType, reason string, severity clusterv1beta1.ConditionSeverity, text string) {
-	conditions.Set(n.m, conditions.FalseCondition(t, reason, severity, "%s", n.old(t, reason, text)))
-}
-
-func (n *machineNote) unknown(t clusterv1beta1.ConditionType, reason, text string) {
-	conditions.Set(n.m, conditions.UnknownCondition(t, reason, "%s", n.old(t, reason, n.clean(text))))
-}
-
-// old gives the message that stands there where the new one says the same with
-// other request ids, ports and times. What Holdfast or AWS refuses has none.
-func (n *machineNote) old(t clusterv1beta1.ConditionType, reason, text string) string {
-	if refusal := (*providers.ApplyError)(nil); errors.As(n.progress.Failed, &refusal) {
-		return text
-	}
-	if c := conditions.Get(n.m, t); c != nil && c.Reason == reason && c.Message != "" && text != "" && providers.Shape(c.Message) == providers.Shape(text) {
-		return c.Message
-	}
-	return text
-}
-
-// summary makes Ready of the others, as CAPA does.
-func (n *machineNote) summary() {
-	of := []clusterv1beta1.ConditionType{infrav1.InstanceReadyCondition, infrav1.SecurityGroupsReadyCondition}
-	if n.owner.ControlPlane {
-		of = append(of, infrav1.ELBAttachedCondition)
-	}
-	conditions.SetSummary(n.m, conditions.WithConditions(of...),
-		conditions.WithStepCounterIf(n.m.DeletionTimestamp.IsZero()), conditions.WithStepCounter())
-}
-
-// setTo points to a value, and leaves a pointer to an equal one as it is.
-func setTo[T comparable](p **T, v T) {
-	if *p == nil || **p != v {
-		*p = &v
-	}
 }

@@ -106,20 +106,24 @@ func TestNoteMachine(t *testing.T) {
 		"unlike ids": {edit: func(n *noted) { n.m.Spec.ProviderID = ptr("aws:///a/i-0fedcba9876543210") }, waiting: "spec.providerID names i-0fedcba9876543210 and spec.instanceID names " + notedID, conditions: "Unknown InstanceNotFound|||Unknown InstanceNotFound"},
 		"groups": {
 			edit:    func(n *noted) { n.seen.Set(pathSecurityGroups, providers.Field{Value: providers.Set("sg-1")}) },
-			ready:   true,
 			waiting: "the security groups of " + notedID, conditions: "True|False SecurityGroupsSyncFailed|True|False SecurityGroupsSyncFailed",
 		},
 		"not registered": {
-			edit: func(n *noted) { n.seen.Fields.Delete("/loadBalancers/apiserver") }, ready: true,
+			edit:    func(n *noted) { n.seen.Fields.Delete("/loadBalancers/apiserver") },
 			waiting: "registration with load balancer apiserver", conditions: "True|True|False ELBAttachFailed|False ELBAttachFailed",
 		},
 		"not to be registered": {
 			edit: func(n *noted) {
 				n.seen.Fields.Delete("/loadBalancers/apiserver")
 				n.progress.Failed, n.progress.At = failed, n.want.ID
-			}, ready: true,
+			},
 			waiting: `no\nsuch thing`, conditions: "True|True|False ELBAttachFailed|False ELBAttachFailed",
 		},
+		"ready before, and not registered any more": {
+			edit: func(n *noted) { n.m.Status.Ready = true; n.seen.Fields.Delete("/loadBalancers/apiserver") }, ready: true,
+			waiting: "registration with load balancer apiserver", conditions: "True|True|False ELBAttachFailed|False ELBAttachFailed",
+		},
+		"not planned": {edit: func(n *noted) { n.progress = providers.Progress{Failed: failed} }, waiting: `no\nsuch thing`, conditions: "True|||True"},
 		"a worker": {
 			edit: func(n *noted) {
 				n.owner.ControlPlane = false

@@ -25,7 +25,7 @@ func (l *launching) interfaces(ctx context.Context, in *ec2.RunInstancesInput) e
 		}
 		for index, id := range spec.NetworkInterfaces {
 			in.NetworkInterfaces = append(in.NetworkInterfaces, ec2types.InstanceNetworkInterfaceSpecification{
-				NetworkInterfaceId: ptr(id), DeviceIndex: ptr(int32(index)), //nolint:gosec // two at most, as the CRD demands
+				NetworkInterfaceId: ptr(id), DeviceIndex: ptr(int32(index)),
 			})
 		}
 	} else {

@@ -129,7 +129,7 @@ func (b *building) forgetSecrets(ctx context.Context, m *infrav1.AWSMachine, lea
 	return nil
 }
 
-type secretsManager struct{ client *secretsmanager.Client }
+type secretsManager struct{ secrets *secretsmanager.Client }
 
 func (secretsManager) size() int                        { return secretPiece }
 func (secretsManager) name(prefix string, n int) string { return prefix + "-" + strconv.Itoa(n) }
@@ -139,15 +139,15 @@ func (s secretsManager) put(ctx context.Context, name string, piece []byte, tags
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, secretstypes.Tag{Key: ptr(key), Value: ptr(tags[key])})
 	}
-	_, err := s.client.CreateSecret(ctx, in)
+	_, err := s.secrets.CreateSecret(ctx, in)
 	if exists := (*secretstypes.ResourceExistsException)(nil); errors.As(err, &exists) {
-		_, err = s.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretBinary: piece})
+		_, err = s.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretBinary: piece})
 	}
 	return err
 }
 
 func (s secretsManager) drop(ctx context.Context, name string) (bool, error) {
-	_, err := s.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: ptr(true)})
+	_, err := s.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: ptr(true)})
 	if missing := (*secretstypes.ResourceNotFoundException)(nil); errors.As(err, &missing) {
 		return false, nil
 	}
@@ -162,7 +162,7 @@ func (secretsManager) remove() string {
 	return `aws secretsmanager delete-secret --region "$region" --secret-id "$1" --force-delete-without-recovery`
 }
 
-type parameterStore struct{ client *ssm.Client }
+type parameterStore struct{ ssm *ssm.Client }
 
 func (parameterStore) size() int                        { return parameterPiece }
 func (parameterStore) name(prefix string, n int) string { return prefix + "/" + strconv.Itoa(n) }
@@ -172,16 +172,16 @@ func (s parameterStore) put(ctx context.Context, name string, piece []byte, tags
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, ssmtypes.Tag{Key: ptr(key), Value: ptr(tags[key])})
 	}
-	_, err := s.client.PutParameter(ctx, in)
+	_, err := s.ssm.PutParameter(ctx, in)
 	if exists := (*ssmtypes.ParameterAlreadyExists)(nil); errors.As(err, &exists) {
 		in.Tags, in.Overwrite = nil, ptr(true) // it takes no tags together with an overwrite
-		_, err = s.client.PutParameter(ctx, in)
+		_, err = s.ssm.PutParameter(ctx, in)
 	}
 	return err
 }
 
 func (s parameterStore) drop(ctx context.Context, name string) (bool, error) {
-	_, err := s.client.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &name})
+	_, err := s.ssm.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &name})
 	if missing := (*ssmtypes.ParameterNotFound)(nil); errors.As(err, &missing) {
 		return false, nil
 	}

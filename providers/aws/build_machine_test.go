@@ -145,6 +145,56 @@ func TestMachineLostAnswers(t *testing.T) {
 	}
 }
 
+// As long as EC2 does not show the tags of what was launched, the token tells.
+func TestMachineToken(t *testing.T) {
+	g := newMachineGround(t, "dev-classic.yaml", ec2sim.Options{Consistency: ec2sim.Consistency{TagsFor: time.Hour}})
+	g.control = false
+	g.observe()
+	remove := g.sim.InjectFault(ec2sim.Fault{Action: "RunInstances", Kind: ec2sim.FaultDrop, AfterSuccess: true})
+	if _, err := g.pass(); err == nil || len(g.all()) != 1 {
+		t.Fatalf("%v, instances %v", err, g.all())
+	}
+	remove()
+	g.observe()
+	if _, err := g.pass(); err != nil || len(g.all()) != 1 || deref(g.m.Spec.InstanceID) != g.all()[0] {
+		t.Errorf("%v, recorded %q of %v", err, deref(g.m.Spec.InstanceID), g.all())
+	}
+}
+
+// Whatever call of its end loses its answer, a machine goes.
+func TestMachineLostEnd(t *testing.T) {
+	for _, performed := range []bool{true, false} {
+		for action, example := range map[string]string{
+			"DeregisterInstancesFromLoadBalancer": "dev-classic.yaml", "TerminateInstances": "dev-classic.yaml", "DeregisterTargets": "prod-eu.yaml",
+		} {
+			t.Run(action, func(t *testing.T) {
+				g := newMachineGround(t, example, ec2sim.Options{})
+				g.made()
+				remove := g.sim.InjectFault(ec2sim.Fault{Action: action, Kind: ec2sim.FaultDrop, AfterSuccess: performed, Times: maxAttempts})
+				if _, err := g.unmake(); err == nil {
+					t.Fatal("no failure was seen")
+				}
+				remove()
+				if rest, err := g.unmake(); err != nil || len(rest) > 0 || g.instance().State.Name != "terminated" {
+					t.Errorf("left %v, %v", rest, err)
+				}
+			})
+		}
+	}
+}
+
+// A load balancer that may not be written, or is gone, keeps no machine.
+func TestMachineGoesWithoutItsBalancer(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "LoadBalancerNotFound"} {
+		g := newMachineGround(t, "dev-classic.yaml", ec2sim.Options{})
+		g.made()
+		g.sim.InjectFault(ec2sim.Fault{Action: "Deregister*", Kind: ec2sim.FaultError, Code: code})
+		if rest, err := g.unmake(); err != nil || len(rest) > 0 {
+			t.Errorf("%s: left %v, %v", code, rest, err)
+		}
+	}
+}
+
 // An instance that was launched by a process that died, and whose token EC2 has
 // forgotten, is found by its owner.
 func TestMachineFindsItsInstance(t *testing.T) {
@@ -233,7 +283,7 @@ func TestMachineDoomed(t *testing.T) {
 		"not recorded": {edit: func(m *infrav1.AWSMachine, _ *providers.Snapshot, _ *providers.Resource) {
 			m.Spec.InstanceID, m.Spec.ProviderID = nil, nil
 		}, want: 1},
-		"another's by name": {edit: func(m *infrav1.AWSMachine, _ *providers.Snapshot, r *providers.Resource) {
+		"another's by name": {edit: func(m *infrav1.AWSMachine, _ *providers.Snapshot, _ *providers.Resource) {
 			m.Spec.InstanceID, m.Spec.ProviderID, m.UID = nil, nil, "another"
 		}},
 		"gone":          {edit: func(_ *infrav1.AWSMachine, _ *providers.Snapshot, r *providers.Resource) { r.Gone = "terminated" }},

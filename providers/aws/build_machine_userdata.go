@@ -17,7 +17,11 @@ import (
 // UserData).
 const longestUserData = 16 * 1024
 
-const formatIgnition = "ignition"
+// Formats of bootstrap data (the Secret's key format).
+const (
+	formatIgnition    = "ignition"
+	formatCloudConfig = "cloud-config"
+)
 
 // userData gives the launch what the machine boots with, by the way that the
 // spec asks for. No error of it has any of the data in it.
@@ -26,27 +30,41 @@ func (l *launching) userData(ctx context.Context, in *ec2.RunInstancesInput) err
 		return fmt.Errorf("%s has no bootstrap data yet", l.Owner.Ref)
 	}
 	data, spec := l.Bootstrap.Value, &l.m.Spec
-	ignition := l.Bootstrap.Format == formatIgnition || spec.Ignition != nil
-	switch format := l.Bootstrap.Format; {
-	case format != "" && format != "cloud-config" && format != formatIgnition:
-		return unsupported("the bootstrap data has the format %q: want cloud-config or ignition", providers.Cleaner{Max: 40}.Clean(format))
-	case ignition && (spec.Ignition == nil || spec.Ignition.StorageType != infrav1.IgnitionStorageTypeOptionUnencryptedUserData):
-		return unsupported("the bootstrap data is for Ignition, and is to be kept in the cluster's S3 bucket, which is not supported: set spec.ignition.storageType of the AWSMachine's template to %s", infrav1.IgnitionStorageTypeOptionUnencryptedUserData)
-	case !ignition && !spec.CloudInit.InsecureSkipSecretsManager:
-		var err error
-		if data, err = l.keepSecretly(ctx, data); err != nil {
-			return err
-		}
+	ignition, err := l.ignition()
+	if err != nil {
+		return err
 	}
-	asked := spec.UncompressedUserData != nil && !*spec.UncompressedUserData
-	if !ignition && (asked || spec.UncompressedUserData == nil && len(data) > longestUserData) {
-		data = zipped(data) // cloud-init unzips what is zipped
+	if !ignition {
+		if !spec.CloudInit.InsecureSkipSecretsManager {
+			if data, err = l.keepSecretly(ctx, data); err != nil {
+				return err
+			}
+		}
+		long := spec.UncompressedUserData == nil && len(data) > longestUserData
+		if long || spec.UncompressedUserData != nil && !*spec.UncompressedUserData {
+			data = zipped(data) // cloud-init unzips what is zipped
+		}
 	}
 	if len(data) > longestUserData {
 		return refused("the machine boots with %d bytes, and EC2 takes %d: have them kept in Secrets Manager (leave out spec.cloudInit.insecureSkipSecretsManager), or boot with less", len(data), longestUserData)
 	}
 	in.UserData = ptr(base64.StdEncoding.EncodeToString(data))
 	return nil
+}
+
+// ignition says whether the machine boots by Ignition rather than cloud-init.
+func (l *launching) ignition() (bool, error) {
+	format, spec := l.Bootstrap.Format, l.m.Spec.Ignition
+	if format != formatIgnition && format != formatCloudConfig && format != "" {
+		return false, unsupported("the bootstrap data has the format %q: want %s or %s", providers.Cleaner{Max: 40}.Clean(format), formatCloudConfig, formatIgnition)
+	}
+	if format != formatIgnition && spec == nil {
+		return false, nil
+	}
+	if direct := infrav1.IgnitionStorageTypeOptionUnencryptedUserData; spec == nil || spec.StorageType != direct {
+		return true, unsupported("the bootstrap data is for Ignition, and is to be kept in the cluster's S3 bucket, which is not supported: set spec.ignition.storageType of the AWSMachine's template to %s", direct)
+	}
+	return true, nil
 }
 
 // zipped is the same for the same data, so that a second try sends what the

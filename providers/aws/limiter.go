@@ -45,16 +45,14 @@ var (
 	ssmCall     = quota{"write", 3, 3}
 )
 
+// otherQuotas are of services that little is asked of.
+var otherQuotas = map[string]quota{serviceKMS: kmsList, serviceSecrets: secretsCall, serviceSSM: ssmCall}
+
 // quotaOf gives the bucket that a call is counted in.
 func quotaOf(service, operation string) quota {
 	read := strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") || strings.HasPrefix(operation, "List")
-	switch service {
-	case serviceKMS:
-		return kmsList
-	case serviceSecrets:
-		return secretsCall
-	case serviceSSM:
-		return ssmCall
+	if q, other := otherQuotas[service]; other {
+		return q
 	}
 	if service != serviceEC2 {
 		switch {

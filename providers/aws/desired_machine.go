@@ -15,9 +15,10 @@ import (
 
 // Values of an instance's fields.
 const (
-	stateRunning = "running"
-	statePending = "pending"
-	registered   = "registered"
+	stateRunning      = "running"
+	statePending      = "pending"
+	stateShuttingDown = "shutting-down"
+	registered        = "registered"
 )
 
 // machine adds what an AWSMachine wants: its instance, and a resource for each

@@ -3,6 +3,8 @@ package aws
 // Paths of fields, as wanted and seen resources name them.
 const (
 	pathState                = "/state"
+	pathStateReason          = "/stateReason"
+	pathAddresses            = "/addresses"
 	pathScheduledEvents      = "/scheduledEvents"
 	pathInstanceType         = "/instanceType"
 	pathImageID              = "/imageId"

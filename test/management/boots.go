@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,6 +10,7 @@ import (
 	k8stypes "k8s.io/apimachinery/pkg/types"
 	awsv1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -35,6 +37,30 @@ func (g *Ground) ServeAt(ctx context.Context, cluster string, port int32) *Clust
 	g.t.Helper()
 	g.open(ctx, cluster, port)
 	return &Cluster{Name: cluster, ControlPlane: cluster + "-control-plane", g: g, cloud: g.AWS()}
+}
+
+// Endpoint is where the API server of a cluster listens that is still to be made.
+func (g *Ground) Endpoint(ctx context.Context, cluster string) (host string, port int32) {
+	g.t.Helper()
+	return loopback, g.open(ctx, cluster, 0).workload.port
+}
+
+// Topology gives a cluster of a class, whose control plane has a name that is not
+// known before there is one.
+func (g *Ground) Topology(ctx context.Context, cluster string) *Cluster {
+	g.t.Helper()
+	c := &Cluster{Name: cluster, g: g, cloud: g.AWS()}
+	c.Eventually(ctx, "given a control plane", func(ctx context.Context) error {
+		o := &clusterv1.Cluster{}
+		if err := g.Client.Get(ctx, c.Key(), o); err != nil {
+			return err
+		}
+		if c.ControlPlane = o.Spec.ControlPlaneRef.Name; c.ControlPlane == "" {
+			return errors.New("it has none")
+		}
+		return nil
+	})
+	return c
 }
 
 func (g *Ground) open(ctx context.Context, cluster string, port int32) *fleet {

@@ -112,7 +112,7 @@ func (w *world) manage(o Options) <-chan error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := o.SetUp(mgr); err != nil {
+	if err := o.SetUp(w.t.Context(), mgr); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -191,8 +191,8 @@ func TestProviders(t *testing.T) {
 	if out, err := w.kubectl("apply", "-f", file); err != nil || strings.Contains(out, "Warning") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if got, err := Wanted(ctx, w.client, ""); err != nil || len(got) != 1 || got[0] != AWS {
-		t.Errorf("it names %q, %v", got, err)
+	if got, not, err := Wanted(ctx, w.client, ""); err != nil || len(not) > 0 || len(got) != 1 || got[0] != AWS {
+		t.Errorf("it names %q, not %q, %v", got, not, err)
 	}
 	w.manage(Options{Loaded: []string{AWS, Core}})
 	source := Source{Reader: w.client}
@@ -201,7 +201,7 @@ func TestProviders(t *testing.T) {
 	if c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "Secret capi-provider-system/aws-credentials is not there") {
 		t.Errorf("without a Secret: %+v", c)
 	}
-	var problem *Problem
+	var problem *RefusedError
 	if _, ok, err := source.AWS(ctx); ok || !errors.As(err, &problem) || problem.Reason != ReasonSecretNotFound {
 		t.Errorf("without a Secret: %v, %v", ok, err)
 	}
@@ -246,6 +246,9 @@ func TestProviders(t *testing.T) {
 	}
 	if c = w.ready("capi-provider-system", "infrastructure-aws", ReasonVersionMismatch); !strings.Contains(c.Message, "v2.0 to v2.13") {
 		t.Errorf("it does not say what fits: %s", c.Message)
+	}
+	if got, not, err := Wanted(ctx, w.client, ""); err != nil || len(got) > 0 || len(not) != 1 || !strings.Contains(not[0], "v2.0 to v2.13") {
+		t.Errorf("it names %q, not %q, %v", got, not, err)
 	}
 	if _, ok, err := source.AWS(ctx); ok || err != nil {
 		t.Errorf("credentials of what does not fit: %v, %v", ok, err)
@@ -302,7 +305,7 @@ func TestUpstreamsForm(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	w.ready("other", "infrastructure-vsphere", ReasonSecretForbidden)
-	var problem *Problem
+	var problem *RefusedError
 	if _, ok, err := (Source{Reader: w.client}).VSphere(t.Context()); ok || !errors.As(err, &problem) || problem.Reason != ReasonSecretForbidden {
 		t.Errorf("a Secret of another namespace: %v, %v", ok, err)
 	}

@@ -56,15 +56,19 @@ type reconciler struct {
 	more chan []string
 }
 
-// SetUp adds the controller to a manager. Without the CRD there is nothing to do,
-// and that is said once.
-func (o Options) SetUp(mgr ctrl.Manager) error {
+// SetUp adds the controller to a manager. Without the CRD, or the right to list its
+// objects, there is nothing to do, and that is said once.
+func (o Options) SetUp(ctx context.Context, mgr ctrl.Manager) error {
 	log := mgr.GetLogger().WithName("providers")
-	if _, err := mgr.GetRESTMapper().RESTMapping(Kind.GroupKind(), Kind.Version); meta.IsNoMatchError(err) {
+	switch served, err := o.served(ctx, mgr); {
+	case apierrors.IsForbidden(err):
+		log.Info("Provider objects may not be listed, so none are read", "error", err.Error())
+		return nil
+	case err != nil:
+		return err
+	case !served:
 		log.Info("Provider objects are not served, so none are read", "kind", Kind.String())
 		return nil
-	} else if err != nil {
-		return fmt.Errorf("look up Providers: %w", err)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -82,6 +86,20 @@ func (o Options) SetUp(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Watches(watched, handler.EnqueueRequestsFromMapFunc(all)).
 		Complete(r)
+}
+
+// served tells whether there are Providers to read. A watch that is not allowed
+// would end the manager after minutes.
+func (o Options) served(ctx context.Context, mgr ctrl.Manager) (bool, error) {
+	_, err := mgr.GetRESTMapper().RESTMapping(Kind.GroupKind(), Kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up Providers: %w", err)
+	}
+	_, err = list(ctx, mgr.GetAPIReader(), o.Namespace)
+	return err == nil, err
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -151,7 +169,7 @@ func (r *reconciler) judge(ctx context.Context, said Registered, holds map[strin
 }
 
 // serves tells whether the part runs for a Provider, and notes the first of each.
-func (r *reconciler) serves(said Registered, holds map[string]types.NamespacedName) *Problem {
+func (r *reconciler) serves(said Registered, holds map[string]types.NamespacedName) *RefusedError {
 	if p := said.Fits(r.Namespace); p != nil {
 		return p
 	}

@@ -172,7 +172,7 @@ func (r Registered) secret(ctx context.Context, reader client.Reader) (*corev1.S
 }
 
 // credentials reads what the Secret of a Provider has; false is no credentials,
-// so that the process's own hold. An error that is no Problem may pass.
+// so that the process's own hold. An error that is no RefusedError may pass.
 func credentials[C any](ctx context.Context, reader client.Reader, r Registered, parse func(*corev1.Secret) (C, error)) (C, bool, error) {
 	var none C
 	if r.Secret == nil {

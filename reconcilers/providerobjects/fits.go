@@ -99,20 +99,20 @@ const (
 	ReasonSecretInvalid = "SecretInvalid"
 )
 
-// Problem is why Holdfast does not serve a Provider. Its text is for whoever wrote
+// RefusedError is why Holdfast does not serve a Provider. Its text is for whoever wrote
 // the object.
-type Problem struct{ Reason, Text string }
+type RefusedError struct{ Reason, Text string }
 
 // Error implements error.
-func (p *Problem) Error() string { return p.Text }
+func (p *RefusedError) Error() string { return p.Text }
 
-func problem(reason, format string, args ...any) *Problem {
-	return &Problem{reason, fmt.Sprintf(format, args...)}
+func problem(reason, format string, args ...any) *RefusedError {
+	return &RefusedError{reason, fmt.Sprintf(format, args...)}
 }
 
 // Fits tells whether Holdfast has reconcilers for what an object says, nil if so.
 // namespace is the only one that it looks after, empty for all.
-func (r Registered) Fits(namespace string) *Problem {
+func (r Registered) Fits(namespace string) *RefusedError {
 	k := find(r)
 	if k == nil {
 		var names []string

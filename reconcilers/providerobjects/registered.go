@@ -51,7 +51,7 @@ var upstreamSecrets = map[string]string{
 // missing. Where an object has a spec with a type, that holds.
 func Read(u *unstructured.Unstructured) Registered {
 	text := func(path ...string) string {
-		out, _, _ := unstructured.NestedString(u.Object, path...) //nolint:errcheck // of another type is not there; the schema admits none
+		out, _, _ := unstructured.NestedString(u.Object, path...) // of another type is not there
 		return strings.TrimSpace(out)
 	}
 	r := Registered{

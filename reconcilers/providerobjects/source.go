@@ -36,26 +36,29 @@ func list(ctx context.Context, reader client.Reader, namespace string) ([]*unstr
 	return out, nil
 }
 
-// Wanted lists the parts that Provider objects name and that fit, in order.
-// namespace is the only one to look at, empty for all.
-func Wanted(ctx context.Context, reader client.Reader, namespace string) ([]string, error) {
+// Wanted lists the parts that Provider objects name and that fit, in order, and
+// says of each object that does not fit why. namespace is the only one to look at,
+// empty for all.
+func Wanted(ctx context.Context, reader client.Reader, namespace string) (parts, not []string, err error) {
 	objects, err := list(ctx, reader, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []string
 	for _, o := range objects {
-		if r := Read(o); r.Fits(namespace) == nil {
-			out = append(out, r.Part)
+		r := Read(o)
+		if p := r.Fits(namespace); p != nil {
+			not = append(not, fmt.Sprintf("Provider %s: %s", r.Object, p.Text))
+			continue
 		}
+		parts = append(parts, r.Part)
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	slices.Sort(parts)
+	return slices.Compact(parts), not, nil
 }
 
 // Source gives a part's credentials. Nothing is kept: each call reads the Provider
 // object and its Secret, so that a key that was changed or taken away is at the
-// next call. A [Problem] stays until somebody changes something; it never means
+// next call. A [RefusedError] stays until somebody changes something; it never means
 // that other credentials may be used instead.
 type Source struct {
 	// Reader is not a cache.

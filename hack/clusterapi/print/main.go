@@ -40,7 +40,7 @@ func run(args []string, out io.Writer) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q: want flags only", f.Args())
 	}
-	s.Port = int32(min(*port, 1<<16)) //nolint:gosec // what is too large is refused below
+	s.Port = int32(min(*port, 1<<16))
 	if *authority != "" {
 		var err error
 		if s.CABundle, err = os.ReadFile(*authority); err != nil {

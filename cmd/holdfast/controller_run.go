@@ -58,6 +58,8 @@ type controller struct {
 	events    *recorder
 	// managed is what of upstream's runs too, nil if nothing does.
 	managed *core.Options
+	// auto is for reconcilers that Provider objects name.
+	auto bool
 
 	policyMetrics metrics.Policies
 }
@@ -237,7 +239,7 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 		options.RenewDeadline = &c.LeaderElectionRenewDeadline.Duration
 		options.RetryPeriod = &c.LeaderElectionRetryPeriod.Duration
 	}
-	if err := d.prepareManaged(c, cfg, log, &options); err != nil {
+	if err := d.prepareManaged(ctx, c, cfg, log, &options); err != nil {
 		return err
 	}
 	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {

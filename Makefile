@@ -78,6 +78,11 @@ generate: ## Generate deep copies and CRDs from api/, and OpenReports' CRDs from
 	cp api/crds/*.yaml charts/holdfast/files/crds/
 	$(GO) tool -modfile=hack/tools/generate/go.mod controller-gen crd:maxDescLen=0 paths=github.com/openreports/reports-api/apis/openreports.io/v1alpha1 output:crd:dir=charts/holdfast/files/openreports
 
+.PHONY: managed-crds
+managed-crds: ## Write the CRDs that managed mode needs to dist/cluster-api-crds.yaml; FLAGS="-help" says what can be set
+	mkdir -p dist
+	$(GO) run ./hack/clusterapi/print $(FLAGS) >dist/cluster-api-crds.yaml
+
 .PHONY: image
 image: ## Make the container image as an OCI layout in dist/image, for all PLATFORMS; needs no Docker
 	hack/image/run.sh layout dist/image $(PLATFORMS)

@@ -101,6 +101,9 @@ type Progress struct {
 	// that At names, or on the whole where it names none.
 	Failed error
 	At     ID
+	// Misplaced says, in a sentence, what stands in the owner's spec and is no
+	// field of its kind; empty if nothing does.
+	Misplaced string
 	// Deleting says that the owner is being unmade.
 	Deleting bool
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -23,16 +25,20 @@ import (
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers/aws"
 	"github.com/holdfast-io/holdfast/providers/node"
 	"github.com/holdfast-io/holdfast/reconcilers/core"
 	"github.com/holdfast-io/holdfast/reconcilers/infra"
+	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
+	"github.com/holdfast-io/holdfast/reconcilers/infra/versions"
+	"github.com/holdfast-io/holdfast/reconcilers/providerobjects"
 )
 
 // registerManaged makes the flags of managed mode. Without --reconcilers none of
 // them does anything.
 func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "reconcilers of Cluster API to run too: core, kubeadm, aws, vsphere (docs/managed.md); none beside an installed Cluster API")
+	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "reconcilers of Cluster API to run too: core, kubeadm, aws, vsphere, or auto for what Provider objects name (docs/managed.md); none beside an installed Cluster API")
 	f.BoolVar(&c.ReconcilersTakeover, "reconcilers-takeover", c.ReconcilersTakeover, "start --reconcilers although upstream's own controller managers seem to run")
 	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers handles at a time, such as machine=200; others as upstream")
 	f.DurationVar(&c.ReconcilersSyncPeriod.Duration, "reconcilers-sync-period", c.ReconcilersSyncPeriod.Duration, "time after which the --reconcilers look at every object again")
@@ -42,7 +48,7 @@ func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f.Var(flag.NewMapStringBool(&c.FeatureGates), "feature-gates", "GATE=true or false of Cluster API, such as ClusterTopology=true; others as upstream")
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress, "address of the webhooks and conversions of the --reconcilers")
 	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir, "folder with tls.crt and tls.key of the webhooks; read again when they change")
-	completeWith(cmd, "reconcilers", "core", "kubeadm", "aws", "vsphere")
+	completeWith(cmd, "reconcilers", "core", "kubeadm", "aws", "vsphere", autoReconcilers)
 }
 
 // managed says what of upstream's is to run, nil if nothing is.
@@ -50,7 +56,7 @@ func (c *controllerConfig) managed() (*core.Options, error) {
 	if len(c.Reconcilers) == 0 {
 		return nil, c.onlyManaged()
 	}
-	parts, err := core.ParseParts(c.Reconcilers)
+	parts, err := core.ParseParts(c.namedReconcilers())
 	if err != nil {
 		return nil, fmt.Errorf("--reconcilers: %w", err)
 	}
@@ -101,17 +107,22 @@ func (c *controllerConfig) checkCertificate() error {
 // prepareManaged has the manager be one that upstream's reconcilers can run in.
 // It gets a scheme of its own: the kinds that drift is looked for in must not
 // grow by upstream's versions of them.
-func (d *controller) prepareManaged(c *controllerConfig, cfg *rest.Config, log logr.Logger, options *manager.Options) error {
-	o, err := c.managed()
+func (d *controller) prepareManaged(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger, options *manager.Options) error {
+	named, err := c.withProviders(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	o, err := named.managed()
 	if err != nil || o == nil {
 		return err
 	}
+	d.auto = slices.Contains(c.Reconcilers, autoReconcilers)
 	kinds, err := inventory.NewKinds(registrations(c.Nodes)...)
 	if err != nil {
 		return err
 	}
 	options.Scheme = kinds.Scheme()
-	if err := errors.Join(v1alpha1.AddToScheme(options.Scheme), core.AddToScheme(options.Scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(options.Scheme), core.AddToScheme(options.Scheme), versions.AddToScheme(options.Scheme)); err != nil {
 		return fmt.Errorf("register Cluster API's types: %w", err)
 	}
 	if sink, ok := log.GetSink().(interface{ GetUnderlying() *zap.Logger }); ok {
@@ -132,8 +143,11 @@ func (d *controller) setUpManaged(ctx context.Context) error {
 	if err := d.managed.Check(ctx, d.manager); err != nil {
 		return fmt.Errorf("--reconcilers: %w", err)
 	}
-	_, err := d.managed.SetUp(ctx, d.manager)
-	return err
+	if _, err := d.managed.SetUp(ctx, d.manager); err != nil {
+		return err
+	}
+	misplaced.Serve(d.manager.GetWebhookServer())
+	return d.setUpProviders(ctx)
 }
 
 // setUpInfrastructure adds the reconcilers of the infrastructures that were named,
@@ -161,4 +175,27 @@ func (d *controller) setUpInfrastructure(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// registeredKeys gives the access key that a Provider object names, which is asked
+// for by every machine of a sweep and read again as seldom as identities are.
+func (d *controller) registeredKeys() aws.Keys {
+	source := providerobjects.Source{Reader: d.manager.GetAPIReader(), Namespace: d.managed.Namespace}
+	var (
+		mu   sync.Mutex
+		keys providerobjects.AWSKeys
+		has  bool
+		read time.Time
+	)
+	return func(ctx context.Context) (id, secret, token string, ok bool, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(read) > keepIdentities {
+			if keys, has, err = source.AWS(ctx); err != nil {
+				return "", "", "", false, err
+			}
+			read = time.Now()
+		}
+		return keys.AccessKeyID, keys.SecretAccessKey, keys.SessionToken, has, nil
+	}
 }

@@ -58,6 +58,8 @@ type controller struct {
 	events    *recorder
 	// managed is what of upstream's runs too, nil if nothing does.
 	managed *core.Options
+	// auto is for reconcilers that Provider objects name.
+	auto bool
 
 	policyMetrics metrics.Policies
 }
@@ -240,7 +242,7 @@ func (d *controller) makeManager(ctx context.Context, c *controllerConfig, cfg *
 		options.RenewDeadline = &c.LeaderElectionRenewDeadline.Duration
 		options.RetryPeriod = &c.LeaderElectionRetryPeriod.Duration
 	}
-	if err := d.prepareManaged(c, cfg, log, &options); err != nil {
+	if err := d.prepareManaged(ctx, c, cfg, log, &options); err != nil {
 		return err
 	}
 	if d.manager, err = ctrl.NewManager(cfg, options); err != nil {
@@ -269,7 +271,11 @@ func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations(c.Nodes, aws.WithEvents(c.events())) {
+	forAWS := []aws.Option{aws.WithEvents(c.events())}
+	if d.managed != nil && d.managed.Has(core.AWS) {
+		forAWS = append(forAWS, aws.WithKeys(d.registeredKeys()))
+	}
+	for _, r := range registrations(c.Nodes, forAWS...) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

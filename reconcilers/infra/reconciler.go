@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/holdfast-io/holdfast/providers"
+	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 )
 
 // reconciler brings the objects of one infrastructure kind to what they declare.
@@ -148,7 +150,11 @@ func wasReady(owner *providers.Owner) bool {
 
 // note writes how far an owner is.
 func (r *reconciler) note(ctx context.Context, owner *providers.Owner, snap *providers.Snapshot, p providers.Progress, waiting *string) error {
-	err := r.change(ctx, owner, func() error {
+	var err error
+	if p.Misplaced, err = r.misplaced(ctx, owner); err != nil {
+		return err
+	}
+	err = r.change(ctx, owner, func() error {
 		why := r.builder.Note(owner, snap, p)
 		if waiting != nil {
 			*waiting = why
@@ -159,6 +165,21 @@ func (r *reconciler) note(ctx context.Context, owner *providers.Owner, snap *pro
 		return fmt.Errorf("write the status of %s: %w", owner.Ref, err)
 	}
 	return nil
+}
+
+// misplaced says what stands in an owner's spec that is no field of its kind. Such
+// fields do not show in what is read by types.
+func (r *reconciler) misplaced(ctx context.Context, owner *providers.Owner) (string, error) {
+	kind := owner.Infra.GetObjectKind().GroupVersionKind()
+	if !misplaced.Known(kind.GroupKind()) {
+		return "", nil
+	}
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(kind)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(owner.Infra), raw); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return misplaced.Message(misplaced.Find(raw)), nil
 }
 
 // failed writes why an owner does not go on, and gives the error on, so that the

@@ -27,11 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/holdfast-io/holdfast/detector"
+	"github.com/holdfast-io/holdfast/hack/clusterapi"
 	"github.com/holdfast-io/holdfast/inventory"
 	"github.com/holdfast-io/holdfast/policies"
 	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/reconcilers/sweep"
-	"github.com/holdfast-io/holdfast/test/controlplane"
 )
 
 // TestMain fails the package if anything goes on after its tests, and keeps
@@ -89,7 +89,7 @@ func newWorld(t *testing.T, cfg *rest.Config, namespace string) *world {
 // install has the API server serve reports, as OpenReports defines them.
 func install(t *testing.T, cfg *rest.Config) {
 	t.Helper()
-	dir, err := controlplane.ModuleDir("github.com/openreports/reports-api")
+	dir, err := clusterapi.ModuleDir("github.com/openreports/reports-api")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/holdfast-io/holdfast/test/controlplane"
+	"github.com/holdfast-io/holdfast/hack/clusterapi"
 )
 
 // TestLint holds chart and profiles to Helm's own rules, by both versions.
@@ -129,7 +129,7 @@ func TestReportCRDs(t *testing.T) {
 	if len(found) != 2 {
 		t.Fatalf("%d CRDs, want 2", len(found))
 	}
-	dir, err := controlplane.ModuleDir("github.com/openreports/reports-api")
+	dir, err := clusterapi.ModuleDir("github.com/openreports/reports-api")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -62,7 +65,12 @@ func TestManagedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := manage(t, g, atOnce, "--leader-election-namespace", g.Namespace)
+	address, folder := g.Webhooks()
+	auto := []string{"--reconcilers", "auto", "--webhook-bind-address", address, "--webhook-cert-dir", folder}
+	refused(t, g, "--reconcilers auto: no Provider object names reconcilers that there are", auto...)
+	registered(ctx, t, g)
+	d := launch(t, g.Environ(), atOnce, append(auto, "--leader-election-namespace", g.Namespace)...)
+	served(t, g)
 	bad := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "bad"}}
 	bad.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"10.0.0.0"}
 	bad.Spec.Paused = ptr.To(true)
@@ -79,6 +87,60 @@ func TestManagedStarts(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// registered makes the Provider objects that clusterctl would of the parts that are
+// upstream's.
+func registered(ctx context.Context, t *testing.T, g *management.Ground) {
+	t.Helper()
+	for name, spec := range map[string]map[string]string{
+		"cluster-api":           {"type": "CoreProvider", "providerName": "cluster-api", "version": "v1.14.2"},
+		"bootstrap-kubeadm":     {"type": "BootstrapProvider", "providerName": "kubeadm", "version": "v1.14.2"},
+		"infrastructure-docker": {"type": "InfrastructureProvider", "providerName": "docker", "version": "v1.14.2"},
+	} {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("clusterctl.cluster.x-k8s.io/v1alpha3")
+		u.SetKind("Provider")
+		u.SetNamespace(g.Namespace)
+		u.SetName(name)
+		for key, value := range spec {
+			u.Object[key] = value
+		}
+		if err := g.Client.Create(ctx, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// served expects Providers to be told, a user to be warned of a misplaced field, and
+// CAPV's kinds to be converted.
+func served(t *testing.T, g *management.Ground) {
+	t.Helper()
+	kubectl := func(stdin string, args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), append([]string{"-n", g.Namespace}, args...)...)
+		cmd.Env, cmd.Stdin = g.Environ(), strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	const ready = `jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].reason} {end}`
+	running.Eventually(t, management.Patience, "Providers told", func() error {
+		out, err := kubectl("", "get", "providers.clusterctl.cluster.x-k8s.io", "-o", ready)
+		if want := "bootstrap-kubeadm=Served cluster-api=Served infrastructure-docker=UnknownProvider "; err == nil && out != want {
+			err = fmt.Errorf("%q, want %q", out, want)
+		}
+		return err
+	})
+	const group = "apiVersion: infrastructure.cluster.x-k8s.io/"
+	out, err := kubectl(group+"v1beta2\nkind: AWSCluster\nmetadata: {name: misplaced}\nspec: {vpc: {cidrBlock: 10.0.0.0/16}}\n", "apply", "-f", "-")
+	if err != nil || !strings.Contains(out, "Warning: spec.vpc is not a field of AWSCluster; you mean spec.network.vpc") {
+		t.Errorf("an AWSCluster with spec.vpc: %v: %s", err, out)
+	}
+	if out, err := kubectl(group+"v1beta1\nkind: VSphereCluster\nmetadata: {name: old}\nspec: {server: vcenter.example.com}\n", "apply", "-f", "-"); err != nil {
+		t.Errorf("a VSphereCluster in v1beta1: %v: %s", err, out)
+	}
+	if out, err := kubectl("", "delete", "awsclusters/misplaced", "vsphereclusters.v1beta1.infrastructure.cluster.x-k8s.io/old"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // converted writes a Cluster in v1beta1 and reads it in both versions.

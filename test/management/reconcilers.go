@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/holdfast-io/holdfast/reconcilers/core"
+	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 )
 
 const (
@@ -64,6 +65,7 @@ func newManager(ctx context.Context, cfg *rest.Config, serve envtest.WebhookInst
 	if err != nil {
 		return nil, err
 	}
+	misplaced.Serve(mgr.GetWebhookServer())
 	hasten, ok := clusters.(interface{ SetConnectionCreationRetryInterval(time.Duration) })
 	if !ok {
 		return nil, fmt.Errorf("upstream's cluster cache %T has no retry interval to set any more", clusters)

@@ -105,3 +105,45 @@ func TestBuiltCluster(t *testing.T) {
 		t.Errorf("it has logged what it should not have:\n%s", text)
 	}
 }
+
+// The same on vSphere: virtual machines are cloned, placed and set up of what a user
+// applies, and none of them is left.
+func TestBuiltVSphereCluster(t *testing.T) {
+	long(t)
+	ctx := t.Context()
+	g := management.Start(t, management.Boots())
+	cloud := g.VSphere()
+	before, err := cloud.PowerStates(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, folder := g.Webhooks()
+	launch(t, g.Environ(), atOnce, "--reconcilers", "core,kubeadm,vsphere",
+		"--webhook-bind-address", address, "--webhook-cert-dir", folder, "--leader-election-namespace", g.Namespace)
+	c := g.VSphereCluster(ctx, management.VSphere{ControlPlanes: 3, Workers: 1, Batch: 1})
+	c.WaitReady(ctx)
+
+	t.Log("what it has made is no drift")
+	sweepNow(ctx, t, g, c)
+	for _, m := range c.Machines(ctx) {
+		drifts(ctx, c, m, metav1.ConditionFalse)
+	}
+
+	t.Log("deleted, it leaves nothing")
+	cluster := &clusterv1.Cluster{}
+	c.Get(ctx, c.Name, cluster)
+	if err := g.Client.Delete(ctx, cluster); err != nil {
+		t.Fatal(err)
+	}
+	c.Eventually(ctx, "gone", func(ctx context.Context) error {
+		err := g.Client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it is there"), err)
+	})
+	after, err := cloud.PowerStates(ctx)
+	if err != nil || len(after) != len(before) {
+		t.Errorf("there were %d virtual machines before the cluster, and are %d after it, %v", len(before), len(after), err)
+	}
+}

@@ -82,10 +82,11 @@ type awsBooter struct {
 	booted map[k8stypes.NamespacedName]bootedAs
 }
 
-// bootedAs is which host an AWSMachine became.
+// bootedAs is which host an infrastructure machine became, and the address of its
+// guest where that is not the cloud's to give.
 type bootedAs struct {
-	fleet   *fleet
-	machine string
+	fleet            *fleet
+	machine, address string
 }
 
 func (b *awsBooter) setUp(mgr ctrl.Manager) error {
@@ -115,7 +116,7 @@ func (b *awsBooter) reconcile(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{RequeueAfter: soon}, nil //nolint:nilerr // it may not show yet
 	}
 	b.mu.Lock()
-	b.booted[req.NamespacedName] = bootedAs{f, machine.Name}
+	b.booted[req.NamespacedName] = bootedAs{fleet: f, machine: machine.Name}
 	b.mu.Unlock()
 	f.add(awsHost(machine, i))
 	return reconcile.Result{}, nil

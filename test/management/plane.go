@@ -80,7 +80,7 @@ func newPlane(o options) (_ *plane, err error) {
 	p.aws = &awsProvider{plane: p}
 	parts := []interface{ setUp(ctrl.Manager) error }{p.aws, &vsphereProvider{plane: p}}
 	if p.boots {
-		parts = []interface{ setUp(ctrl.Manager) error }{&awsBooter{plane: p}}
+		parts = []interface{ setUp(ctrl.Manager) error }{&awsBooter{plane: p}, &vsphereBooter{plane: p}}
 	}
 	for _, r := range parts {
 		if err := r.setUp(p.manager); err != nil {

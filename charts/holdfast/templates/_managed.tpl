@@ -1,0 +1,142 @@
+{{/* The parts that run, by their names on the command line; empty is none. */}}
+{{- define "holdfast.parts" -}}
+{{- $parts := list -}}
+{{- range $part := list "core" "kubeadm" -}}
+{{- if (index $.Values.reconcilers $part).enabled }}{{ $parts = append $parts $part }}{{ end -}}
+{{- end -}}
+{{- join "," $parts -}}
+{{- end -}}
+
+{{- define "holdfast.webhookName" -}}
+{{- printf "%s-webhook" (include "holdfast.fullname" .) -}}
+{{- end -}}
+
+{{/* The Secret that the webhooks' certificate is in. */}}
+{{- define "holdfast.webhookSecret" -}}
+{{- if eq .Values.webhooks.certificate.source "secret" -}}
+{{- .Values.webhooks.certificate.secretName -}}
+{{- else -}}
+{{- include "holdfast.webhookName" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The part of the configuration file that is about managed mode. */}}
+{{- define "holdfast.managedConfig" -}}
+{{- $c := dict -}}
+{{- with include "holdfast.parts" . -}}
+{{- $r := $.Values.reconcilers -}}
+{{- $c = dict
+  "reconcilers" (splitList "," .)
+  "reconcilersSyncPeriod" $r.syncPeriod
+  "reconcilersBackoff" $r.backoff
+  "reconcilersBackoffLimit" $r.backoffLimit
+  "webhookBindAddress" (printf ":%d" (int $.Values.webhooks.port))
+  "webhookCertSecret" (printf "%s/%s" $.Release.Namespace (include "holdfast.webhookSecret" $))
+  "webhookService" (printf "%s/%s" $.Release.Namespace (include "holdfast.webhookName" $))
+  "webhookConfigurations" (list (include "holdfast.clusterName" $)) -}}
+{{- if eq $.Values.webhooks.certificate.source "selfManaged" }}{{ $_ := set $c "webhookCertRotate" true }}{{ end -}}
+{{- with $r.featureGates }}{{ $_ := set $c "featureGates" . }}{{ end -}}
+{{- with $r.concurrency }}{{ $_ := set $c "reconcilersConcurrency" . }}{{ end -}}
+{{- with $r.watchFilter }}{{ $_ := set $c "reconcilersWatchFilter" . }}{{ end -}}
+{{- if $r.takeover }}{{ $_ := set $c "reconcilersTakeover" true }}{{ end -}}
+{{- end -}}
+{{- toYaml $c -}}
+{{- end -}}
+
+{{/* What reconcilers need in each namespace whose Clusters they look after, by part. */}}
+{{- define "holdfast.managedRules" -}}
+{{- $parts := splitList "," (include "holdfast.parts" .) -}}
+# Objects of providers, whatever they are called.
+- apiGroups: [bootstrap.cluster.x-k8s.io, controlplane.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io]
+  resources: ["*"]
+  verbs: [get, list, watch, create, update, patch, delete]
+# Certificates, kubeconfigs and bootstrap data.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- if has "core" $parts }}
+- apiGroups: [cluster.x-k8s.io]
+  resources: [clusters, clusterclasses, machinedrainrules, machinehealthchecks]
+  verbs: [get, list, watch, patch]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machines, machinesets, machinedeployments, machinepools]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [clusters/status, clusterclasses/status, machines/status, machinesets/status, machinedeployments/status, machinehealthchecks/status, machinepools/status]
+  verbs: [patch]
+- apiGroups: [addons.cluster.x-k8s.io]
+  resources: [clusterresourcesets, clusterresourcesets/status, clusterresourcesetbindings]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [ipam.cluster.x-k8s.io]
+  resources: [ipaddressclaims, ipaddresses]
+  verbs: [get, list, watch, patch]
+{{- end }}
+{{- if has "kubeadm" $parts }}
+- apiGroups: [cluster.x-k8s.io]
+  resources: [clusters, machinepools, machinesets]
+  verbs: [get, list, watch]
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machines]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+# The lock by which one machine alone initialises a control plane, and what
+# ClusterResourceSets apply.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- end -}}
+
+{{/* What belongs to no namespace, or is looked for in all. */}}
+{{- define "holdfast.managedClusterRules" -}}
+{{- $parts := splitList "," (include "holdfast.parts" .) -}}
+# Which version of a kind fulfils a contract is on its CRD; and objects are kept in
+# the newest version that is stored.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions, customresourcedefinitions/status]
+  resourceNames:
+    {{- if has "core" $parts }}
+    - clusterclasses.cluster.x-k8s.io
+    - clusterresourcesetbindings.addons.cluster.x-k8s.io
+    - clusterresourcesets.addons.cluster.x-k8s.io
+    - clusters.cluster.x-k8s.io
+    - extensionconfigs.runtime.cluster.x-k8s.io
+    - ipaddressclaims.ipam.cluster.x-k8s.io
+    - ipaddresses.ipam.cluster.x-k8s.io
+    - machinedeployments.cluster.x-k8s.io
+    - machinedrainrules.cluster.x-k8s.io
+    - machinehealthchecks.cluster.x-k8s.io
+    - machinepools.cluster.x-k8s.io
+    - machines.cluster.x-k8s.io
+    - machinesets.cluster.x-k8s.io
+    {{- end }}
+    {{- if has "kubeadm" $parts }}
+    - kubeadmconfigs.bootstrap.cluster.x-k8s.io
+    - kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io
+    - kubeadmcontrolplanes.controlplane.cluster.x-k8s.io
+    - kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io
+    {{- end }}
+  verbs: [patch]
+# The CA of the webhooks' certificate.
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [{{ include "holdfast.clusterName" . }}]
+  verbs: [get, patch]
+{{- if not .Values.reconcilers.takeover }}
+# Signs of upstream's own controller managers.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [list]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list]
+{{- end }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+{{- end -}}

@@ -57,7 +57,7 @@ func renew(data map[string][]byte, also []*x509.Certificate, host string, believ
 	cas := parseCAs(data[keyCA])
 	issuer := readAuthority(cas, data[keyCAKey])
 	changed := false
-	if issuer == nil || now.Add(caRenew).After(issuer.cert.NotAfter) || now.Before(issuer.cert.NotBefore) {
+	if issuer == nil || !issuer.lasts(now) {
 		made, err := newAuthority(now)
 		if err != nil {
 			return nil, false, err
@@ -70,7 +70,7 @@ func renew(data map[string][]byte, also []*x509.Certificate, host string, believ
 	out := map[string][]byte{keyCert: data[keyCert], keyKey: data[keyKey]}
 	leaf := readLeaf(data)
 	works := leaf != nil && verifies(leaf, cas, host, now)
-	current := works && leaf.CheckSignatureFrom(issuer.cert) == nil && now.Add(certRenew).Before(leaf.NotAfter)
+	current := works && issuer.stands(leaf, now)
 	switch {
 	case !works, !current && believed:
 		var err error
@@ -88,6 +88,16 @@ func renew(data map[string][]byte, also []*x509.Certificate, host string, believ
 	}
 	out[keyCAKey] = pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: key})
 	return out, changed || !bytes.Equal(out[keyCA], data[keyCA]), nil
+}
+
+// lasts tells whether a CA need not be followed by another yet.
+func (a *authority) lasts(now time.Time) bool {
+	return !now.Before(a.cert.NotBefore) && !now.Add(caRenew).After(a.cert.NotAfter)
+}
+
+// stands tells whether a certificate is this CA's and need not be renewed yet.
+func (a *authority) stands(leaf *x509.Certificate, now time.Time) bool {
+	return leaf.CheckSignatureFrom(a.cert) == nil && now.Add(certRenew).Before(leaf.NotAfter)
 }
 
 func newAuthority(now time.Time) (*authority, error) {

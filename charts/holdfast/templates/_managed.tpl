@@ -49,30 +49,44 @@
 # Objects of providers, whatever they are called.
 - apiGroups: [bootstrap.cluster.x-k8s.io, controlplane.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io]
   resources: ["*"]
-  verbs: [get, list, watch, create, update, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
+# Where the API server's OwnerReferencesPermissionEnforcement is on, an owner that is
+# waited for at deletion has to be one whose finalizers may be changed.
+- apiGroups: [addons.cluster.x-k8s.io, bootstrap.cluster.x-k8s.io, cluster.x-k8s.io, controlplane.cluster.x-k8s.io]
+  resources: ["*/finalizers"]
+  verbs: [update]
 # Certificates, kubeconfigs and bootstrap data.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, list, watch, create, update, patch, delete]
+  verbs: [get, list, watch, create, update, patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
 {{- if has "core" $parts }}
 - apiGroups: [cluster.x-k8s.io]
-  resources: [clusters, clusterclasses, machinedrainrules, machinehealthchecks]
+  resources: [clusters, clusterclasses, machinedrainrules]
   verbs: [get, list, watch, patch]
 - apiGroups: [cluster.x-k8s.io]
-  resources: [machines, machinesets, machinedeployments, machinepools]
-  verbs: [get, list, watch, create, update, patch, delete]
+  resources: [machines, machinesets, machinedeployments, machinehealthchecks, machinepools]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [cluster.x-k8s.io]
   resources: [clusters/status, clusterclasses/status, machines/status, machinesets/status, machinedeployments/status, machinehealthchecks/status, machinepools/status]
   verbs: [patch]
 - apiGroups: [addons.cluster.x-k8s.io]
-  resources: [clusterresourcesets, clusterresourcesets/status, clusterresourcesetbindings]
-  verbs: [get, list, watch, create, update, patch, delete]
+  resources: [clusterresourcesets]
+  verbs: [get, list, watch, patch]
+- apiGroups: [addons.cluster.x-k8s.io]
+  resources: [clusterresourcesets/status]
+  verbs: [patch]
+- apiGroups: [addons.cluster.x-k8s.io]
+  resources: [clusterresourcesetbindings]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [ipam.cluster.x-k8s.io]
   resources: [ipaddressclaims, ipaddresses]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, patch]
+- apiGroups: [ipam.cluster.x-k8s.io]
+  resources: [ipaddressclaims/status]
+  verbs: [patch]
 {{- end }}
 {{- if has "kubeadm" $parts }}
 - apiGroups: [cluster.x-k8s.io]
@@ -86,7 +100,33 @@
 # ClusterResourceSets apply.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, update, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
+{{/* The CRDs that are converted; but for ExtensionConfigs, their objects are migrated. */}}
+{{- define "holdfast.definitions" -}}
+{{- $parts := splitList "," (include "holdfast.parts" .) -}}
+{{- if has "core" $parts }}
+- clusterclasses.cluster.x-k8s.io
+- clusterresourcesetbindings.addons.cluster.x-k8s.io
+- clusterresourcesets.addons.cluster.x-k8s.io
+- clusters.cluster.x-k8s.io
+- extensionconfigs.runtime.cluster.x-k8s.io
+- ipaddressclaims.ipam.cluster.x-k8s.io
+- ipaddresses.ipam.cluster.x-k8s.io
+- machinedeployments.cluster.x-k8s.io
+- machinedrainrules.cluster.x-k8s.io
+- machinehealthchecks.cluster.x-k8s.io
+- machinepools.cluster.x-k8s.io
+- machines.cluster.x-k8s.io
+- machinesets.cluster.x-k8s.io
+{{- end }}
+{{- if has "kubeadm" $parts }}
+- kubeadmconfigs.bootstrap.cluster.x-k8s.io
+- kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io
+- kubeadmcontrolplanes.controlplane.cluster.x-k8s.io
+- kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io
+{{- end }}
 {{- end -}}
 
 {{/* What belongs to no namespace, or is looked for in all. */}}
@@ -98,29 +138,14 @@
   resources: [customresourcedefinitions]
   verbs: [get, list, watch]
 - apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions, customresourcedefinitions/status]
+  resources: [customresourcedefinitions]
   resourceNames:
-    {{- if has "core" $parts }}
-    - clusterclasses.cluster.x-k8s.io
-    - clusterresourcesetbindings.addons.cluster.x-k8s.io
-    - clusterresourcesets.addons.cluster.x-k8s.io
-    - clusters.cluster.x-k8s.io
-    - extensionconfigs.runtime.cluster.x-k8s.io
-    - ipaddressclaims.ipam.cluster.x-k8s.io
-    - ipaddresses.ipam.cluster.x-k8s.io
-    - machinedeployments.cluster.x-k8s.io
-    - machinedrainrules.cluster.x-k8s.io
-    - machinehealthchecks.cluster.x-k8s.io
-    - machinepools.cluster.x-k8s.io
-    - machines.cluster.x-k8s.io
-    - machinesets.cluster.x-k8s.io
-    {{- end }}
-    {{- if has "kubeadm" $parts }}
-    - kubeadmconfigs.bootstrap.cluster.x-k8s.io
-    - kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io
-    - kubeadmcontrolplanes.controlplane.cluster.x-k8s.io
-    - kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io
-    {{- end }}
+    {{- include "holdfast.definitions" . | nindent 4 }}
+  verbs: [patch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions/status]
+  resourceNames:
+    {{- include "holdfast.definitions" . | replace "- extensionconfigs.runtime.cluster.x-k8s.io\n" "" | nindent 4 }}
   verbs: [patch]
 # The CA of the webhooks' certificate.
 - apiGroups: [admissionregistration.k8s.io]
@@ -136,7 +161,10 @@
   resources: [deployments]
   verbs: [list]
 {{- end }}
-- apiGroups: [""]
-  resources: [namespaces]
-  verbs: [get, list, watch]
+{{- if has "core" $parts }}
+# Watched by ClusterClasses.
+- apiGroups: [runtime.cluster.x-k8s.io]
+  resources: [extensionconfigs]
+  verbs: [list, watch]
+{{- end }}
 {{- end -}}

@@ -76,7 +76,10 @@ func (g *ground) aged(t *testing.T) {
 	t.Helper()
 	for _, name := range core.Definitions(core.Parts()...) {
 		crd := must(get[apiextensionsv1.CustomResourceDefinition](t.Context(), g.cluster, "", name))(t)
-		crd.Status.StoredVersions = []string{"v1beta1", "v1beta2"}
+		crd.Status.StoredVersions = nil
+		for _, v := range crd.Spec.Versions {
+			crd.Status.StoredVersions = append(crd.Status.StoredVersions, v.Name)
+		}
 		if err := g.Client.Status().Update(t.Context(), crd); err != nil {
 			t.Fatal(err)
 		}

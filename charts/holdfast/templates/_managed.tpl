@@ -63,6 +63,10 @@
   resources: [events]
   verbs: [create, patch]
 {{- if has "core" $parts }}
+# What holds the objects of a topology together until their Cluster has been written.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [delete]
 - apiGroups: [cluster.x-k8s.io]
   resources: [clusters, clusterclasses, machinedrainrules]
   verbs: [get, list, watch, patch]

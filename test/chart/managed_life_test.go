@@ -11,7 +11,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	capa "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -23,50 +22,17 @@ import (
 	"github.com/holdfast-io/holdfast/test/management"
 )
 
-// idle are rights that reconcilers need in situations which the life below does not
-// have, by what these are.
-var idle = situations(map[string][]string{
-	"The API server asks about it where its plugin OwnerReferencesPermissionEnforcement is on, which it is not by itself.": {
-		"update addons.cluster.x-k8s.io */finalizers", "update bootstrap.cluster.x-k8s.io */finalizers",
-		"update cluster.x-k8s.io */finalizers", "update controlplane.cluster.x-k8s.io */finalizers",
-	},
-	"The CRD migrator reads an object once more that somebody else has just written.": {
-		"get addons.cluster.x-k8s.io clusterresourcesets", "get addons.cluster.x-k8s.io clusterresourcesetbindings",
-		"get bootstrap.cluster.x-k8s.io *", "get cluster.x-k8s.io clusterclasses", "get cluster.x-k8s.io machinedrainrules",
-		"get cluster.x-k8s.io machinehealthchecks", "get cluster.x-k8s.io machinepools", "get ipam.cluster.x-k8s.io ipaddresses",
-		"get ipam.cluster.x-k8s.io ipaddressclaims",
-	},
-	"The CRD migrator takes older versions out of the managed fields of objects that were written in them.": {
-		"patch cluster.x-k8s.io clusterclasses", "patch ipam.cluster.x-k8s.io ipaddressclaims",
-	},
-	"client-go tells an event a second time by a patch of the first.":                            {"patch  events"},
-	"A ClusterClass may have pools that are MachinePools, for which CAPA has a gate of its own.": {"create cluster.x-k8s.io machinepools"},
-})
-
-func situations(of map[string][]string) map[string]excuse {
-	out := map[string]excuse{}
-	for why, rights := range of {
-		for _, r := range rights {
-			out[r] = excuse{why: why, sometimes: true}
-		}
-	}
-	return out
-}
-
 // TestManagedLife has the program be a Cluster API as the chart's ServiceAccount
 // and with the chart's configuration, webhooks, Service and certificate: it brings a
 // cluster up, repairs, heals and ends it, nothing is refused, and nothing is granted
 // that it does not use. What the engine alone needs is TestLifeCycle's.
 func TestManagedLife(t *testing.T) {
 	g := newManagedGround(t)
-	t.Run("cluster-wide", func(t *testing.T) { g.manage(t, "wide", false) })
-	t.Run("one namespace", func(t *testing.T) { g.manage(t, "one", true, "--set", "watchNamespace="+g.Namespace) })
+	g.manage(t)
 }
 
-// manage is a life, of a cluster of a name.
-func (g *ground) manage(t *testing.T, name string, older bool, args ...string) {
+func (g *ground) manage(t *testing.T) {
 	t.Helper()
-	g.ledger.reset(older)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	g.ledger.whenRefused(func(c call) { // whoever waits need not any longer
@@ -74,16 +40,12 @@ func (g *ground) manage(t *testing.T, name string, older bool, args ...string) {
 		cancel()
 	})
 	defer g.ledger.whenRefused(nil)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}
-	if err := g.Client.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
 	g.AWS()
 	g.aged(t)
-	g.install(t, managing, args...)
+	g.install(t, managing)
 	all := g.replicas(t, g.Variables()...)
 	g.process = all[0]
-	g.aws = g.AWSCluster(ctx, management.AWS{Name: name, ControlPlanes: 1, Workers: 2, Edit: func(m *awscluster.Manifest) {
+	g.aws = g.AWSCluster(ctx, management.AWS{ControlPlanes: 1, Workers: 2, Edit: func(m *awscluster.Manifest) {
 		m.Cluster.Labels = map[string]string{"addons": "yes"}
 		for _, template := range m.MachineTemplates {
 			add := &template.Spec.Template.Spec.AdditionalTags
@@ -96,7 +58,7 @@ func (g *ground) manage(t *testing.T, name string, older bool, args ...string) {
 	g.extras(t)
 	g.aws.WaitReady(ctx)
 	g.class(t)
-	g.upgraded(t, args...)
+	g.upgraded(t)
 	g.rekeyed(t, all)
 	g.repairs(ctx, t)
 	g.added(ctx, t)
@@ -104,7 +66,7 @@ func (g *ground) manage(t *testing.T, name string, older bool, args ...string) {
 	for _, p := range all {
 		p.stop(t)
 	}
-	rendered := must(g.helm(t, "3").template(t, append([]string{"-f", valuesFile(t, managing)}, args...)...))(t)
+	rendered := must(g.helm(t, "3").template(t, "-f", valuesFile(t, managing)))(t)
 	g.ledger.balance(t, rendered, idle, "-observe", "-enforce")
 }
 
@@ -198,15 +160,14 @@ spec:
 
 // upgraded: neither an upgrade nor a rollback takes the CA from the webhook
 // configurations, and what takes it away as a whole does so for seconds.
-func (g *ground) upgraded(t *testing.T, args ...string) {
+func (g *ground) upgraded(t *testing.T) {
 	t.Helper()
 	before := g.bundle(t)
 	if len(before) == 0 {
 		t.Fatal("the webhook configurations have no CA, or several")
 	}
 	for major, h := range map[string]*helm{"3": g.helm(t, "3"), "4": g.helm(t, "4")} {
-		same := append([]string{release, folder, "-n", namespace, "-f", valuesFile(t, managing)}, args...)
-		h.run(t, append(append([]string{"upgrade"}, same...), "--set", "replicas=3,webhooks.timeoutSeconds=11")...)
+		h.run(t, "upgrade", release, folder, "-n", namespace, "-f", valuesFile(t, managing), "--set", "replicas=3,webhooks.timeoutSeconds=11")
 		if !bytes.Equal(g.bundle(t), before) {
 			t.Errorf("an upgrade by Helm %s takes the CA away", major)
 		}

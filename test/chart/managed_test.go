@@ -160,3 +160,33 @@ func freePort(t *testing.T) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }
+
+// idle are rights that reconcilers need in situations which the life below does not
+// have, by what these are.
+var idle = situations(map[string][]string{
+	"The API server asks about it where its plugin OwnerReferencesPermissionEnforcement is on, which it is not by itself.": {
+		"update addons.cluster.x-k8s.io */finalizers", "update bootstrap.cluster.x-k8s.io */finalizers",
+		"update cluster.x-k8s.io */finalizers", "update controlplane.cluster.x-k8s.io */finalizers",
+	},
+	"The CRD migrator reads an object once more that somebody else has just written.": {
+		"get addons.cluster.x-k8s.io clusterresourcesets", "get addons.cluster.x-k8s.io clusterresourcesetbindings",
+		"get bootstrap.cluster.x-k8s.io *", "get cluster.x-k8s.io clusterclasses", "get cluster.x-k8s.io machinedrainrules",
+		"get cluster.x-k8s.io machinehealthchecks", "get cluster.x-k8s.io machinepools", "get ipam.cluster.x-k8s.io ipaddresses",
+		"get ipam.cluster.x-k8s.io ipaddressclaims",
+	},
+	"The CRD migrator takes older versions out of the managed fields of objects that were written in them.": {
+		"patch cluster.x-k8s.io clusterclasses", "patch ipam.cluster.x-k8s.io ipaddressclaims",
+	},
+	"client-go tells an event a second time by a patch of the first.":                            {"patch  events"},
+	"A ClusterClass may have pools that are MachinePools, for which CAPA has a gate of its own.": {"create cluster.x-k8s.io machinepools"},
+})
+
+func situations(of map[string][]string) map[string]excuse {
+	out := map[string]excuse{}
+	for why, rights := range of {
+		for _, r := range rights {
+			out[r] = excuse{why: why, sometimes: true}
+		}
+	}
+	return out
+}

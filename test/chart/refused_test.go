@@ -59,6 +59,7 @@ func TestRefused(t *testing.T) {
 		"a threshold of what has none":      {"prometheusRule: {enabled: true, alerts: {HoldfastDaemonDown: {threshold: 3}}}\n", []string{"HoldfastDaemonDown", "threshold"}},
 		"a gate for nothing":                {"reconcilers: {featureGates: {ClusterTopology: true}}\n", []string{"reconcilers.featureGates", "reconcilers.core.enabled"}},
 		"a takeover of nothing":             {"reconcilers: {takeover: true}\n", []string{"reconcilers.takeover"}},
+		"reconcilers of one namespace":      {"reconcilers: {core: {enabled: true}}\nwatchNamespace: prod\n", []string{"watchNamespace", "reconcilers.watchFilter"}},
 		"infrastructure":                    {"reconcilers: {aws: {enabled: true}}\n", []string{"aws"}},
 		"extensions":                        {"reconcilers: {core: {enabled: true}, featureGates: {RuntimeSDK: true}}\n", []string{"RuntimeSDK", "docs/managed.md"}},
 		"no workers":                        {"reconcilers: {core: {enabled: true}, concurrency: {machine: 0}}\n", []string{"machine"}},

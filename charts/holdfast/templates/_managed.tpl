@@ -43,7 +43,7 @@
 {{- toYaml $c -}}
 {{- end -}}
 
-{{/* What reconcilers need in each namespace whose Clusters they look after, by part. */}}
+{{/* What reconcilers need in namespaces, by part. */}}
 {{- define "holdfast.managedRules" -}}
 {{- $parts := splitList "," (include "holdfast.parts" .) -}}
 # Objects of providers, whatever they are called.
@@ -133,7 +133,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* What belongs to no namespace, or is looked for in all. */}}
+{{/* What belongs to no namespace, or is only looked for. */}}
 {{- define "holdfast.managedClusterRules" -}}
 {{- $parts := splitList "," (include "holdfast.parts" .) -}}
 # Which version of a kind fulfils a contract is on its CRD; and objects are kept in

@@ -12,8 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/holdfast-io/holdfast/hack/clusterapi"
 	"github.com/holdfast-io/holdfast/reconcilers/core"
-	"github.com/holdfast-io/holdfast/test/controlplane"
 )
 
 // upstreams are the folders of a part's programs in the module.
@@ -22,7 +22,7 @@ var upstreams = map[string][]string{"core": {"core"}, "kubeadm": {"bootstrap/kub
 // upstream reads the objects of a file of each of a part's programs.
 func upstream(t *testing.T, part, file string) (out []*unstructured.Unstructured) {
 	t.Helper()
-	dir := must(controlplane.ModuleDir("sigs.k8s.io/cluster-api"))(t)
+	dir := must(clusterapi.ModuleDir("sigs.k8s.io/cluster-api"))(t)
 	for _, program := range upstreams[part] {
 		out = append(out, objects(t, string(must(os.ReadFile(filepath.Join(dir, program, "config", file)))(t)))...)
 	}

@@ -70,8 +70,8 @@ func (g *ground) manage(t *testing.T) {
 	g.ledger.balance(t, rendered, idle, "-observe", "-enforce")
 }
 
-// extras are objects beside the cluster's: a health check, add-ons, and a pool of
-// machines that nobody makes.
+// extras are objects beside the cluster's: a health check, a provider, add-ons, and
+// a pool of machines that nobody makes.
 func (g *ground) extras(t *testing.T) {
 	t.Helper()
 	g.apply(t, strings.ReplaceAll(`
@@ -82,6 +82,11 @@ spec:
   clusterName: CLUSTER
   selector: {matchLabels: {cluster.x-k8s.io/deployment-name: CLUSTER-general}}
   checks: {unhealthyNodeConditions: [{type: Ready, status: Unknown, timeoutSeconds: 3600}]}
+---
+apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Provider
+metadata: {name: infrastructure-aws}
+spec: {type: InfrastructureProvider, version: v2.13.0}
 ---
 apiVersion: v1
 kind: ConfigMap

@@ -165,6 +165,13 @@
   resources: [deployments]
   verbs: [list]
 {{- end }}
+# clusterctl's list of providers, each of which is told whether it is served.
+- apiGroups: [clusterctl.cluster.x-k8s.io]
+  resources: [providers]
+  verbs: [list, watch, patch]
+- apiGroups: [clusterctl.cluster.x-k8s.io]
+  resources: [providers/status]
+  verbs: [patch]
 {{- if has "core" $parts }}
 # Watched by ClusterClasses.
 - apiGroups: [runtime.cluster.x-k8s.io]

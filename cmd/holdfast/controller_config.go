@@ -78,6 +78,10 @@ type controllerConfig struct {
 	FeatureGates            map[string]bool `json:"featureGates,omitempty"`
 	WebhookBindAddress      string          `json:"webhookBindAddress"`
 	WebhookCertDir          string          `json:"webhookCertDir,omitempty"`
+	WebhookCertSecret       string          `json:"webhookCertSecret,omitempty"`
+	WebhookCertRotate       bool            `json:"webhookCertRotate,omitempty"`
+	WebhookService          string          `json:"webhookService,omitempty"`
+	WebhookConfigurations   []string        `json:"webhookConfigurations,omitempty"`
 
 	// Notify is in the file alone: routes are more than a flag can hold.
 	Notify notify.Config `json:"notify,omitzero"`

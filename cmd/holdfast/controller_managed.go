@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,9 +17,12 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/cli/flag"
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -32,6 +36,7 @@ import (
 	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 	"github.com/holdfast-io/holdfast/reconcilers/infra/versions"
 	"github.com/holdfast-io/holdfast/reconcilers/providerobjects"
+	"github.com/holdfast-io/holdfast/reconcilers/servingcert"
 )
 
 // registerManaged makes the flags of managed mode. Without --reconcilers none of
@@ -48,6 +53,10 @@ func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f.Var(flag.NewMapStringBool(&c.FeatureGates), "feature-gates", "GATE=true or false of Cluster API, such as ClusterTopology=true; others as upstream")
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress, "address of the webhooks and conversions of the --reconcilers")
 	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir, "folder with tls.crt and tls.key of the webhooks; read again when they change")
+	f.StringVar(&c.WebhookCertSecret, "webhook-cert-secret", c.WebhookCertSecret, "NAMESPACE/NAME of a Secret with tls.crt, tls.key and ca.crt of the webhooks, instead of --webhook-cert-dir; read again when it changes")
+	f.BoolVar(&c.WebhookCertRotate, "webhook-cert-rotate", c.WebhookCertRotate, "make the certificate in --webhook-cert-secret, which is to be there, and renew it in time")
+	f.StringVar(&c.WebhookService, "webhook-service", c.WebhookService, "NAMESPACE/NAME of the Service by which the API server asks the webhooks; ca.crt of --webhook-cert-secret is kept where something points at it")
+	f.StringSliceVar(&c.WebhookConfigurations, "webhook-configurations", c.WebhookConfigurations, "names of webhook configurations in which ca.crt is kept, beside the CRDs of the --reconcilers")
 	completeWith(cmd, "reconcilers", "core", "kubeadm", "aws", "vsphere", autoReconcilers)
 }
 
@@ -77,12 +86,36 @@ func (c *controllerConfig) managed() (*core.Options, error) {
 	return o, c.checkCertificate()
 }
 
+// keeper is what keeps the webhooks' certificate, nil if that is in a folder.
+func (c *controllerConfig) keeper(o *core.Options) (*servingcert.Keeper, error) {
+	if c.WebhookCertSecret == "" {
+		if c.WebhookCertRotate || c.WebhookService != "" || len(c.WebhookConfigurations) > 0 {
+			return nil, errors.New("--webhook-cert-rotate, --webhook-service and --webhook-configurations are about the certificate in --webhook-cert-secret, which is not given")
+		}
+		return nil, nil
+	}
+	k := &servingcert.Keeper{Make: c.WebhookCertRotate, Configurations: c.WebhookConfigurations, Definitions: core.Definitions(o.Parts...)}
+	for _, name := range []struct {
+		flag, value string
+		into        *types.NamespacedName
+	}{{"--webhook-cert-secret", c.WebhookCertSecret, &k.Secret}, {"--webhook-service", c.WebhookService, &k.Service}} {
+		ns, of, _ := strings.Cut(name.value, "/")
+		if ns == "" || of == "" || strings.Contains(of, "/") {
+			return nil, fmt.Errorf("%s %q: want NAMESPACE/NAME", name.flag, name.value)
+		}
+		*name.into = types.NamespacedName{Namespace: ns, Name: of}
+	}
+	return k, nil
+}
+
 // onlyManaged refuses what would do nothing.
 func (c *controllerConfig) onlyManaged() error {
 	var idle []string
 	for name, set := range map[string]bool{
 		"--feature-gates": len(c.FeatureGates) > 0, "--reconcilers-concurrency": len(c.ReconcilersConcurrency) > 0,
 		"--reconcilers-takeover": c.ReconcilersTakeover, "--reconcilers-watch-filter": c.ReconcilersWatchFilter != "",
+		"--webhook-cert-secret": c.WebhookCertSecret != "", "--webhook-cert-rotate": c.WebhookCertRotate,
+		"--webhook-service": c.WebhookService != "", "--webhook-configurations": len(c.WebhookConfigurations) > 0,
 	} {
 		if set {
 			idle = append(idle, name)
@@ -96,6 +129,9 @@ func (c *controllerConfig) onlyManaged() error {
 }
 
 func (c *controllerConfig) checkCertificate() error {
+	if k, err := c.keeper(&core.Options{}); err != nil || k != nil {
+		return err
+	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		if _, err := os.Stat(filepath.Join(c.WebhookCertDir, name)); err != nil {
 			return fmt.Errorf("--webhook-cert-dir: the webhooks of --reconcilers need tls.crt and tls.key there: %w", err)
@@ -131,7 +167,30 @@ func (d *controller) prepareManaged(ctx context.Context, c *controllerConfig, cf
 	}
 	cfg.WarningHandler = apiwarnings.DefaultHandler(log.WithName("warning"))
 	d.managed = o
+	if err := keepCertificate(ctx, c, cfg, log, options.Scheme, o); err != nil {
+		return err
+	}
 	return o.ManagerOptions(options)
+}
+
+// keepCertificate has the webhooks be served by the certificate of a Secret, if
+// that is where it is. It begins before there is a manager, whose caches may wait
+// for conversions.
+func keepCertificate(ctx context.Context, c *controllerConfig, cfg *rest.Config, log logr.Logger, scheme *runtime.Scheme, o *core.Options) error {
+	k, err := c.keeper(o)
+	if err != nil || k == nil {
+		return err
+	}
+	if k.Client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	ctx = logr.NewContext(ctx, log.WithName("certificate"))
+	if err := k.Prepare(ctx); err != nil {
+		return err
+	}
+	go k.Run(ctx)
+	o.Webhooks.TLSOpts = append(slices.Clone(o.Webhooks.TLSOpts), func(t *tls.Config) { t.GetCertificate = k.GetCertificate })
+	return nil
 }
 
 // setUpManaged adds upstream's reconcilers to the manager, unless there is a

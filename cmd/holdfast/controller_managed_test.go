@@ -59,3 +59,39 @@ func TestManagedConfiguration(t *testing.T) {
 		t.Errorf("beside an installed Cluster API it is %+v, %v", o, err)
 	}
 }
+
+// The certificate may be in a Secret, and what about it cannot be is refused.
+func TestManagedCertificate(t *testing.T) {
+	with := func(edit func(*controllerConfig)) *controllerConfig {
+		c := defaultControllerConfig()
+		c.Reconcilers = []string{"kubeadm"}
+		c.WebhookCertSecret, c.WebhookService, c.WebhookCertRotate = "ns/secret", "ns/service", true
+		c.WebhookConfigurations = []string{"hooks"}
+		edit(&c)
+		return &c
+	}
+	c := with(func(*controllerConfig) {})
+	o, err := c.managed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := c.keeper(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Secret.String() != "ns/secret" || k.Service.String() != "ns/service" || !k.Make || !slices.Equal(k.Configurations, []string{"hooks"}) ||
+		!slices.Equal(k.Definitions, core.Definitions(core.Kubeadm)) {
+		t.Errorf("it comes out as %+v", k)
+	}
+	for say, edit := range map[string]func(*controllerConfig){
+		`--webhook-cert-secret "secret": want NAMESPACE/NAME`:                                                         func(c *controllerConfig) { c.WebhookCertSecret = "secret" },
+		`--webhook-service "": want NAMESPACE/NAME`:                                                                   func(c *controllerConfig) { c.WebhookService = "" },
+		`--webhook-service "a/b/c": want NAMESPACE/NAME`:                                                              func(c *controllerConfig) { c.WebhookService = "a/b/c" },
+		"--webhook-cert-secret, which is not given":                                                                   func(c *controllerConfig) { c.WebhookCertSecret = "" },
+		"--webhook-cert-rotate, --webhook-cert-secret, --webhook-configurations, --webhook-service: there is nothing": func(c *controllerConfig) { c.Reconcilers = nil },
+	} {
+		if _, err := with(edit).managed(); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("the error is %v, want one that says %q", err, say)
+		}
+	}
+}

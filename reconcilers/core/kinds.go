@@ -60,6 +60,31 @@ func migrated(part Part) map[client.Object]crdmigrator.ByObjectConfig {
 	return out
 }
 
+// definitions are the CRDs of a part, whose kinds its webhooks convert and its
+// migrator writes: +kubebuilder:rbac of upstream's main.go names the same.
+var definitions = map[Part][]string{
+	Core: {
+		"clusterclasses.cluster.x-k8s.io", "clusterresourcesetbindings.addons.cluster.x-k8s.io", "clusterresourcesets.addons.cluster.x-k8s.io",
+		"clusters.cluster.x-k8s.io", "extensionconfigs.runtime.cluster.x-k8s.io", "ipaddressclaims.ipam.cluster.x-k8s.io",
+		"ipaddresses.ipam.cluster.x-k8s.io", "machinedeployments.cluster.x-k8s.io", "machinedrainrules.cluster.x-k8s.io",
+		"machinehealthchecks.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "machinesets.cluster.x-k8s.io",
+	},
+	Kubeadm: {
+		"kubeadmconfigs.bootstrap.cluster.x-k8s.io", "kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
+		"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
+	},
+}
+
+// Definitions names the CRDs of parts' kinds, which are converted by them.
+func Definitions(parts ...Part) []string {
+	var out []string
+	for _, part := range parts {
+		out = append(out, definitions[part]...)
+	}
+	slices.Sort(out)
+	return out
+}
+
 // migrator is one for all parts: two would have one name.
 func (w *wiring) migrator() wired {
 	config := map[client.Object]crdmigrator.ByObjectConfig{}

@@ -44,7 +44,7 @@ const longAgo = 24 * time.Hour
 // in place too. It is pure.
 func next(owner *providers.Owner, plan []providers.Resource, snap *providers.Snapshot, set func(providers.ID) bool) *steps {
 	out := &steps{open: map[providers.ID]string{}}
-	found := findings(detector.Compare(owner, plan, snap, detector.Options{Now: snap.TakenAt.Add(longAgo)}))
+	found := findings(detector.Compare(owner, plan, snap, detector.Options{Now: snap.TakenAt.Add(longAgo), Building: true}))
 	var ready []*providers.Resource
 	for i := range plan {
 		w := &plan[i]

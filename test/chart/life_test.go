@@ -130,7 +130,7 @@ func (g *ground) live(t *testing.T, older bool, args ...string) {
 	g.repeated(ctx, t, planes[1])
 	g.pooled(ctx, t, pool)
 	p.stop(t)
-	g.ledger.balance(t, must(g.helm(t, "3").template(t, append([]string{"-f", valuesFile(t, life("surge"))}, args...)...))(t))
+	g.ledger.balance(t, must(g.helm(t, "3").template(t, append([]string{"-f", valuesFile(t, life("surge"))}, args...)...))(t), unused)
 	for _, c := range []*management.Cluster{g.aws, g.vsphere} {
 		if !g.ledger.has(right{verb: "get", resource: "secrets", namespace: g.Namespace, name: c.Name + "-kubeconfig"}) {
 			t.Errorf("the Nodes of cluster %s were not read", c.Name)

@@ -33,6 +33,7 @@ type process struct {
 	log                       *output
 	done                      chan struct{}
 	policies, metrics, probes string
+	webhooks                  string // if it serves any
 	configMap, reader         string
 	mounts                    int
 }
@@ -58,6 +59,12 @@ func (o *output) String() string {
 // when it is ready.
 func (c *cluster) start(t *testing.T, environ ...string) *process {
 	t.Helper()
+	return c.startWith(t, nil, environ...)
+}
+
+// startWith is start, with more flags for addresses that the pod would have.
+func (c *cluster) startWith(t *testing.T, flags []string, environ ...string) *process {
+	t.Helper()
 	spec := must(get[appsv1.Deployment](t.Context(), c, namespace, release))(t).Spec.Template.Spec
 	container := spec.Containers[0]
 	p := &process{c: c, log: &output{}, done: make(chan struct{}), policies: t.TempDir(), metrics: freeAddress(t), probes: freeAddress(t)}
@@ -79,7 +86,8 @@ func (c *cluster) start(t *testing.T, environ ...string) *process {
 		args = append(args, strings.ReplaceAll(a, "/etc/holdfast/config/config.yaml", path))
 	}
 	p.reader = c.kubectl(t, "create", "token", "-n", "monitoring", "prometheus-k8s")
-	p.cmd = exec.Command(running.Program(t), append(args, "--kubeconfig", c.account(t, spec.ServiceAccountName), "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.probes)...)
+	args = append(append(args, flags...), "--kubeconfig", c.account(t, spec.ServiceAccountName), "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.probes)
+	p.cmd = exec.Command(running.Program(t), args...)
 	p.cmd.Env = append(os.Environ(), environ...)
 	for _, e := range container.Env {
 		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value+downward(t, &e))

@@ -57,6 +57,16 @@ func TestRefused(t *testing.T) {
 		"credentials for no vCenter":        {"vsphere: {credentialsSecret: vcenter}\n", []string{"vsphere.server"}},
 		"an alert that there is not":        {"prometheusRule: {enabled: true, alerts: {HoldfastDrift: {enabled: false}}}\n", []string{"HoldfastDrift", "HoldfastCriticalDrift"}},
 		"a threshold of what has none":      {"prometheusRule: {enabled: true, alerts: {HoldfastDaemonDown: {threshold: 3}}}\n", []string{"HoldfastDaemonDown", "threshold"}},
+		"a gate for nothing":                {"reconcilers: {featureGates: {ClusterTopology: true}}\n", []string{"reconcilers.featureGates", "reconcilers.core.enabled"}},
+		"a takeover of nothing":             {"reconcilers: {takeover: true}\n", []string{"reconcilers.takeover"}},
+		"reconcilers of one namespace":      {"reconcilers: {core: {enabled: true}}\nwatchNamespace: prod\n", []string{"watchNamespace", "reconcilers.watchFilter"}},
+		"infrastructure":                    {"reconcilers: {aws: {enabled: true}}\n", []string{"aws"}},
+		"extensions":                        {"reconcilers: {core: {enabled: true}, featureGates: {RuntimeSDK: true}}\n", []string{"RuntimeSDK", "docs/managed.md"}},
+		"no workers":                        {"reconcilers: {core: {enabled: true}, concurrency: {machine: 0}}\n", []string{"machine"}},
+		"a certificate in no Secret":        {"webhooks: {certificate: {source: secret}}\n", []string{"webhooks.certificate.secretName"}},
+		"a Secret that is not used":         {"webhooks: {certificate: {secretName: mine}}\n", []string{"selfManaged", "source: secret"}},
+		"an issuer that is not asked":       {"webhooks: {certificate: {issuerRef: {name: mine}}}\n", []string{"selfManaged", "source: certManager"}},
+		"one port for two":                  {"reconcilers: {core: {enabled: true}}\nmetrics: {port: 9443}\n", []string{"webhooks.port", "9443"}},
 		"a namespace that is none":          {"watchNamespace: Prod\n", []string{"watchNamespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {

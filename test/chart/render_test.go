@@ -66,6 +66,12 @@ func typed(t *testing.T, u *unstructured.Unstructured) {
 		into[appsv1.Deployment](t, u)
 	case "ConfigMap":
 		into[corev1.ConfigMap](t, u)
+	case "Secret":
+		into[corev1.Secret](t, u)
+	case "MutatingWebhookConfiguration":
+		into[admissionv1.MutatingWebhookConfiguration](t, u)
+	case "ValidatingWebhookConfiguration":
+		into[admissionv1.ValidatingWebhookConfiguration](t, u)
 	case "Service":
 		into[corev1.Service](t, u)
 	case "ServiceAccount":

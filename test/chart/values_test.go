@@ -107,14 +107,13 @@ func properties(s map[string]any, of []*value, config map[string]any) {
 	s["properties"], s["additionalProperties"] = p, false
 }
 
-// chartOwn are the flags that the chart sets itself from other values, that make
-// no sense in a pod, or that need roles and webhooks which the chart does not have
-// (docs/managed.md).
+// chartOwn are the flags that the chart sets itself from other values, or that make
+// no sense in a pod.
 var chartOwn = []string{"aws-event-queue", "aws-event-queues", "config", "context", "feature-gates", "health-probe-bind-address", "help", "kubeconfig",
 	"leader-elect", "leader-election-id", "leader-election-namespace", "log-format", "log-level", "metrics-bind-address",
 	"metrics-cert-dir", "metrics-secure", "namespace", "nodes", "policy", "policy-objects", "reconcilers", "reconcilers-backoff",
 	"reconcilers-backoff-limit", "reconcilers-concurrency", "reconcilers-sync-period", "reconcilers-takeover", "reconcilers-watch-filter",
-	"reports", "webhook-bind-address", "webhook-cert-dir"}
+	"reports", "webhook-bind-address", "webhook-cert-dir", "webhook-cert-rotate", "webhook-cert-secret", "webhook-configurations", "webhook-service"}
 
 var flagLine = regexp.MustCompile(`^\s+(?:-\w, )?\s*--([a-z-]+)(?: (\w+))?\s{2,}(.*)$`)
 

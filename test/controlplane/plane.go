@@ -62,6 +62,9 @@ func Launch(o Options) (_ *Plane, err error) {
 		CRDInstallOptions:     envtest.CRDInstallOptions{CRDs: o.CRDs, WebhookOptions: o.Webhooks},
 		WebhookInstallOptions: o.Webhooks,
 	}}
+	// A Service has no address here that anybody routes: who asks its webhooks asks
+	// those that its EndpointSlices name.
+	p.env.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true")
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop())

@@ -82,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .Values.aws.eventQueues }}{{ $_ := set $c "awsEventQueues" . }}{{ end -}}
 {{- with .Values.metrics.tls.secretName }}{{ $_ := set $c "metricsCertDir" "/etc/holdfast/metrics-tls" }}{{ end -}}
 {{- with .Values.notify }}{{ $_ := set $c "notify" . }}{{ end -}}
-{{- toYaml (merge $c .Values.config) -}}
+{{- toYaml (merge $c (include "holdfast.managedConfig" . | fromYaml) .Values.config) -}}
 {{- end -}}
 
 {{/* Four fifths of the memory limit, so that garbage does not stand beside what is

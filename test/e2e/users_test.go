@@ -37,7 +37,7 @@ func TestUsersManifests(t *testing.T) {
 		Regions: []string{"us-west-2"}, BalancerHost: func(string) string { return "127.0.0.1" },
 	})
 	if _, err := cloud.Server.AddImage(cloud.Server.DefaultScope("us-west-2"), ec2sim.Image{
-		Name: "capa-ami-ubuntu-24.04-1.28.0-1700000000", Owner: "819546954734",
+		Name: "capa-ami-ubuntu-24.04-v1.28.0-1700000000", Owner: "819546954734",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestClassyCluster(t *testing.T) {
 	}
 	for _, version := range []string{"1.35.2", "1.36.1"} {
 		if _, err := cloud.Server.AddImage(cloud.Server.DefaultScope(management.Region), ec2sim.Image{
-			Name: "capa-ami-ubuntu-24.04-" + version + "-1700000000", Owner: "819546954734",
+			Name: "capa-ami-ubuntu-24.04-v" + version + "-1700000000", Owner: "819546954734",
 		}); err != nil {
 			t.Fatal(err)
 		}

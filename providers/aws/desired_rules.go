@@ -7,6 +7,7 @@ import (
 
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
+	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/canonical"
 )
 
@@ -73,7 +74,15 @@ func (c *clusterView) rules(role infrav1.SecurityGroupRole) *ruleSet {
 
 // add puts one rule for one peer into words.
 func (s *ruleSet) add(field string, protocol infrav1.SecurityGroupProtocol, from, to int64, peer string) {
-	words, warning, err := canonical.Rule(canonical.Ingress, string(protocol), from, to, peer)
+	known := peer
+	toBeMade := providers.String(peer).Provisional()
+	if toBeMade {
+		known = "sg-0"
+	}
+	words, warning, err := canonical.Rule(canonical.Ingress, string(protocol), from, to, known)
+	if toBeMade {
+		words = strings.TrimSuffix(words, known) + peer
+	}
 	if err != nil {
 		s.problems = append(s.problems, ruleProblem{field, err.Error()})
 		return
@@ -216,10 +225,18 @@ func (s *ruleSet) peers(field string, r *infrav1.IngressRule) []string {
 	return append(peers, r.SourceSecurityGroupIDs...)
 }
 
+// natAddresses are those that are recorded. What is planned has one for each
+// gateway: until they are known the world must not be let in for them.
 func (s *ruleSet) natAddresses() []string {
 	var out []string
 	for _, ip := range s.c.spec.Status.Network.NatGatewaysIPs {
 		out = append(out, ip+"/32")
+	}
+	if !s.c.plan {
+		return out
+	}
+	for _, n := range s.c.natGateways()[min(len(out), len(s.c.natGateways())):] {
+		out = append(out, providers.Provisional(providers.KindNATGateway, "address of "+whatNAT(n.zone)).Name)
 	}
 	return out
 }

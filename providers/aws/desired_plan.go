@@ -18,6 +18,8 @@ func whatTable(s *infrav1.SubnetSpec) string { return "route table of " + first(
 
 func whatNAT(zone string) string { return "NAT gateway of zone " + zone }
 
-func whatGroup(role infrav1.SecurityGroupRole) string { return "security group of role " + string(role) }
+func whatGroup(role infrav1.SecurityGroupRole) string {
+	return "security group of role " + string(role)
+}
 
 func whatBalancer(name string) string { return "load balancer " + name }

@@ -261,13 +261,28 @@ func (b *building) makeTargetGroup(ctx context.Context, c *providers.Creation, l
 		}
 		arn = deref(out.TargetGroups[0].TargetGroupArn)
 	}
-	if attributes := targetAttributes(lb); len(attributes) > 0 {
-		_, err := b.elbv2.ModifyTargetGroupAttributes(ctx, &elbv2.ModifyTargetGroupAttributesInput{TargetGroupArn: &arn, Attributes: attributes})
-		if err != nil {
-			return "", buildError(err, "set attributes of target group "+name)
-		}
+	return arn, b.setTargetAttributes(ctx, arn, name, targetAttributes(lb))
+}
+
+// setTargetAttributes sets those that differ, all at once.
+func (b *building) setTargetAttributes(ctx context.Context, arn, name string, want []elbv2types.TargetGroupAttribute) error {
+	if len(want) == 0 {
+		return nil
 	}
-	return arn, nil
+	now, err := b.elbv2.DescribeTargetGroupAttributes(ctx, &elbv2.DescribeTargetGroupAttributesInput{TargetGroupArn: &arn})
+	if err != nil {
+		return buildError(err, "read the attributes of target group "+name)
+	}
+	due := slices.DeleteFunc(want, func(w elbv2types.TargetGroupAttribute) bool {
+		return slices.ContainsFunc(now.Attributes, func(a elbv2types.TargetGroupAttribute) bool {
+			return deref(a.Key) == deref(w.Key) && deref(a.Value) == deref(w.Value)
+		})
+	})
+	if len(due) == 0 {
+		return nil
+	}
+	_, err = b.elbv2.ModifyTargetGroupAttributes(ctx, &elbv2.ModifyTargetGroupAttributesInput{TargetGroupArn: &arn, Attributes: due})
+	return buildError(err, "set attributes of target group "+name)
 }
 
 func (b *building) groupNamedV2(ctx context.Context, name string) (*elbv2types.TargetGroup, error) {

@@ -51,8 +51,8 @@ func (y *yard) picture(ctx context.Context) map[string]string {
 	}
 	out := map[string]string{}
 	for id, r := range snap.Resources {
-		if id.Kind == providers.KindNetworkInterface {
-			continue // the gateways'
+		if id.Kind == providers.KindNetworkInterface || r.Gone != "" {
+			continue // the gateways', and what is no more
 		}
 		key := said(names[id.Name])
 		for path, f := range r.Fields.All() {

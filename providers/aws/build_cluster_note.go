@@ -146,10 +146,10 @@ func (n *clusterNote) failureDomains() {
 	}
 }
 
-// longestNote bounds what is said in a status.
-const longestNote = 600
+// longestClusterNote bounds what is said in a status.
+const longestClusterNote = 600
 
-func clean(s string) string { return (providers.Cleaner{Max: longestNote}).Clean(s) }
+func clean(s string) string { return (providers.Cleaner{Max: longestClusterNote}).Clean(s) }
 
 // waiting says what the cluster still waits for; empty if it is ready.
 func (n *clusterNote) waiting() string {

@@ -171,7 +171,7 @@ func (b *building) removeGroup(ctx context.Context, d *providers.Deletion) error
 			return buildError(err, "revoke rules of "+deref(g.GroupId))
 		}
 	}
-	if err := b.freeInterfaces(ctx, where("group-id", id, "status", string(ec2types.NetworkInterfaceStatusAvailable))); err != nil {
+	if err := b.dropIdleInterfaces(ctx, where("group-id", id, "status", string(ec2types.NetworkInterfaceStatusAvailable))); err != nil {
 		return err
 	}
 	_, err = b.ec2.DeleteSecurityGroup(ctx, &ec2.DeleteSecurityGroupInput{GroupId: &id})
@@ -186,9 +186,9 @@ func (b *building) owned(tags map[string]string) bool {
 // cniCluster is the tag by which the Amazon VPC CNI marks its interfaces.
 const cniCluster = "cluster.k8s.amazonaws.com/name"
 
-// freeInterfaces deletes interfaces that nothing uses any more and that carry
+// dropIdleInterfaces deletes interfaces that nothing uses any more and that carry
 // the cluster's tags: instances leave them behind when they go.
-func (b *building) freeInterfaces(ctx context.Context, filters []ec2types.Filter) error {
+func (b *building) dropIdleInterfaces(ctx context.Context, filters []ec2types.Filter) error {
 	out, err := b.ec2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: filters})
 	if err != nil {
 		return buildError(err, "look for network interfaces that were left behind")
@@ -229,7 +229,7 @@ func (b *building) removeGateway(ctx context.Context, d *providers.Deletion) err
 
 func (b *building) removeSubnet(ctx context.Context, d *providers.Deletion) error {
 	id := d.Have.ID.Name
-	if err := b.freeInterfaces(ctx, where("subnet-id", id, "status", string(ec2types.NetworkInterfaceStatusAvailable))); err != nil {
+	if err := b.dropIdleInterfaces(ctx, where("subnet-id", id, "status", string(ec2types.NetworkInterfaceStatusAvailable))); err != nil {
 		return err
 	}
 	_, err := b.ec2.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: &id})

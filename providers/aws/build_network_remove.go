@@ -104,13 +104,34 @@ func (b *building) releaseAddresses(ctx context.Context) error {
 	}
 	for i := range out.Addresses {
 		a := &out.Addresses[i]
-		if at := first(deref(a.InstanceId), deref(a.NetworkInterfaceId)); deref(a.AssociationId) != "" {
-			return fmt.Errorf("release %s: %s still uses it", deref(a.AllocationId), first(at, deref(a.AssociationId)))
+		if err := b.freeAddress(ctx, a); err != nil {
+			return err
 		}
 		_, err := b.ec2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: a.AllocationId})
 		if err != nil && !isNotFound(err) {
 			return buildError(err, "release "+deref(a.AllocationId))
 		}
+	}
+	return nil
+}
+
+// freeAddress takes an address from an interface that is gone. One that is there
+// keeps it.
+func (b *building) freeAddress(ctx context.Context, a *ec2types.Address) error {
+	if deref(a.AssociationId) == "" {
+		return nil
+	}
+	at := deref(a.NetworkInterfaceId)
+	out, err := b.ec2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: where("network-interface-id", at)})
+	if err != nil {
+		return buildError(err, "look for "+at)
+	}
+	if len(out.NetworkInterfaces) > 0 || at == "" {
+		return fmt.Errorf("release %s: %s still uses it", deref(a.AllocationId), first(deref(a.InstanceId), at, deref(a.AssociationId)))
+	}
+	_, err = b.ec2.DisassociateAddress(ctx, &ec2.DisassociateAddressInput{AssociationId: a.AssociationId})
+	if err != nil && !isNotFound(err) {
+		return buildError(err, "take "+deref(a.AllocationId)+" from "+at)
 	}
 	return nil
 }

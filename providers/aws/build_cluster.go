@@ -115,12 +115,17 @@ var buildHints = map[string]string{
 }
 
 // buildError sorts what AWS said to a call that makes or unmakes something, with
-// what to do about it.
+// what to do about it. What the call refers to was seen: that AWS says it is not
+// there is of those that do not know of it yet (EC2 API developer guide,
+// "Eventual consistency").
 func buildError(err error, what string) error {
 	if err == nil {
 		return nil
 	}
 	code := apiCode(err)
+	if isNotFound(err) || code == "SubnetNotFound" || code == "InvalidSecurityGroup" || code == "ResourceInUse" {
+		return &answer{what, code, err}
+	}
 	err = applyError(err, what)
 	hint := buildHints[code]
 	refusal := (*providers.ApplyError)(nil)

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"maps"
 	"strings"
 
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
@@ -18,6 +19,7 @@ func recordInCluster(owner *providers.Owner, a *infrav1.AWSCluster, planned, mad
 	case providers.KindVPC:
 		network.VPC.ID = made.Name
 		network.VPC.Tags = c.clusterTags(c.name+"-vpc", infrav1.CommonRoleTagValue, infrav1.Tags{ownerTag: string(a.UID)})
+		maps.DeleteFunc(network.VPC.Tags, func(key, _ string) bool { return foreignTag(c.name, key) })
 		return nil
 	case providers.KindInternetGateway:
 		switch {

@@ -2,11 +2,13 @@ package aws
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 
 	"github.com/holdfast-io/holdfast/detector"
 	"github.com/holdfast-io/holdfast/test/ec2sim"
@@ -189,4 +191,63 @@ func TestBuildClusterLostAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the user decides of the control plane's endpoint is kept.
+func TestBuildClusterEndpoints(t *testing.T) {
+	ctx := t.Context()
+	t.Run("given", func(t *testing.T) {
+		given := clusterv1beta1.APIEndpoint{Host: "api.example.org", Port: 443}
+		y := newYard(t, ec2sim.Options{}).declare("default", "my-cluster", func(a *infrav1.AWSCluster) { a.Spec.ControlPlaneEndpoint = given })
+		y.build(ctx)
+		if got := y.object().Spec.ControlPlaneEndpoint; got != given || y.counts(ctx) != classicCounts {
+			t.Errorf("the endpoint became %v, and the cloud has %s", got, y.counts(ctx))
+		}
+		y.unmake(ctx)
+		if left := y.counts(ctx); left != "" {
+			t.Errorf("left in the cloud: %s", left)
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		y := newYard(t, ec2sim.Options{}).declare("default", "my-cluster", func(a *infrav1.AWSCluster) {
+			a.Spec.ControlPlaneLoadBalancer = &infrav1.AWSLoadBalancerSpec{LoadBalancerType: infrav1.LoadBalancerTypeDisabled}
+		})
+		for range 3 {
+			if err := y.pass(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !strings.Contains(y.waiting, "spec.controlPlaneEndpoint") || y.object().Status.Ready {
+			t.Errorf("waits for %q", y.waiting)
+		}
+		y.edit(func(a *infrav1.AWSCluster) {
+			a.Spec.ControlPlaneEndpoint = clusterv1beta1.APIEndpoint{Host: "api.example.org", Port: 443}
+		})
+		y.build(ctx)
+		if want := "address 3, group 4, igw 1, nat 3, subnet 6, table 6, vpc 1"; y.counts(ctx) != want {
+			t.Errorf("the cloud has %s", y.counts(ctx))
+		}
+	})
+	t.Run("two", func(t *testing.T) {
+		y := newYard(t, ec2sim.Options{}).declare("default", "my-cluster", func(a *infrav1.AWSCluster) {
+			a.Spec.SecondaryControlPlaneLoadBalancer = &infrav1.AWSLoadBalancerSpec{Name: ptr("inside")}
+			a.Spec.AdditionalTags = infrav1.Tags{"kubernetes.io/cluster/another": "owned", "team": "platform"}
+		})
+		y.build(ctx)
+		y.inSync()
+		st := y.object().Status.Network
+		if st.APIServerELB.Name != "my-cluster-apiserver" || st.SecondaryAPIServerELB.Name != "inside" || st.SecondaryAPIServerELB.Scheme != infrav1.ELBSchemeInternal ||
+			st.SecondaryAPIServerELB.DNSName == "" || y.object().Spec.ControlPlaneEndpoint.Host != st.APIServerELB.DNSName {
+			t.Errorf("recorded are %+v and %+v", st.APIServerELB, st.SecondaryAPIServerELB)
+		}
+		for id, tags := range y.allTags(ctx) {
+			if strings.Contains(tags, "another") {
+				t.Errorf("%s is given to another cluster: %s", id, tags)
+			}
+		}
+		y.unmake(ctx)
+		if left := y.counts(ctx); left != "" {
+			t.Errorf("left in the cloud: %s", left)
+		}
+	})
 }

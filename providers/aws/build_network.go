@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -200,6 +201,7 @@ func (b *building) address(ctx context.Context, c *providers.Creation) (string, 
 	}
 	v := b.view()
 	tags := v.clusterTags(v.name+"-eip-"+infrav1.CommonRoleTagValue, infrav1.CommonRoleTagValue, nil)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return foreignTag(v.name, key) })
 	tags[ownerTag], tags[madeForTag] = b.uid(), c.Token
 	out, err := b.ec2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
 		Domain: ec2types.DomainTypeVpc, TagSpecifications: tagSpec(ec2types.ResourceTypeElasticIp, tags),

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,8 +75,8 @@ func tagSpec(kind ec2types.ResourceType, tags map[string]string) []ec2types.TagS
 
 // where makes filters of names and values.
 func where(pairs ...string) (out []ec2types.Filter) {
-	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, ec2types.Filter{Name: &pairs[i], Values: []string{pairs[i+1]}})
+	for pair := range slices.Chunk(pairs, 2) {
+		out = append(out, ec2types.Filter{Name: &pair[0], Values: pair[1:]})
 	}
 	return out
 }

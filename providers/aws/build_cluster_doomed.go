@@ -124,8 +124,8 @@ func (d *doom) takes(r *providers.Resource) bool {
 	if r.ID.Kind == providers.KindInstance {
 		return d.recorded[r.ID] && tagOf(r, infrav1.NameAWSClusterAPIRole) == infrav1.BastionRoleTagValue
 	}
-	if r.ID.Kind == providers.KindRouteTable && r.Fields.Get("/main").Value.Equal(providers.Bool(true)) || r.ID.Kind == providers.KindSecurityGroup && r.Name == "default" {
-		return false // EC2 makes and unmakes them with the VPC
+	if ofVPC(r) {
+		return false
 	}
 	maker := tagOf(r, ownerTag)
 	switch {
@@ -139,6 +139,13 @@ func (d *doom) takes(r *providers.Resource) bool {
 	default:
 		return d.vpcs[d.vpcOf(r)] && slices.Contains(r.ClusterTags, d.c.name)
 	}
+}
+
+// ofVPC reports what EC2 makes and unmakes with a VPC: its main route table and
+// its default group.
+func ofVPC(r *providers.Resource) bool {
+	return r.ID.Kind == providers.KindRouteTable && r.Fields.Get("/main").Value.Equal(providers.Bool(true)) ||
+		r.ID.Kind == providers.KindSecurityGroup && r.Name == "default"
 }
 
 func (d *doom) vpcOf(r *providers.Resource) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -99,26 +100,34 @@ func (b *building) settleManaged(ctx context.Context, a *infrav1.AWSCluster) err
 	public := false
 	for i := range network.Subnets {
 		s := &network.Subnets[i]
-		field := fmt.Sprintf("spec.network.subnets[%d]", i)
-		switch {
-		case s.ResourceID != "" || isSubnetID(s.ID):
-		case s.CidrBlock == "":
-			return unsupported("%s.cidrBlock is needed for a subnet that is to be made", field)
-		case s.IsIPv6 || s.IPv6CidrBlock != "":
-			return unsupported("%s.isIpv6: Holdfast makes no IPv6 subnets yet", field)
-		case s.IsEdge():
-			return unsupported("%s.availabilityZone: %s is a %s, in which Holdfast makes no subnets yet", field, s.AvailabilityZone, *s.ZoneType)
+		if err := settleSubnet(s, fmt.Sprintf("spec.network.subnets[%d]", i)); err != nil {
+			return err
 		}
 		public = public || s.IsPublic
-		if s.ID != "" && !isSubnetID(s.ID) && s.Tags["Name"] == "" {
-			if s.Tags == nil {
-				s.Tags = infrav1.Tags{}
-			}
-			s.Tags["Name"] = s.ID
-		}
 	}
 	if !public {
 		return unsupported("spec.network.subnets has no public subnet (isPublic): NAT gateways and load balancers stand in those")
+	}
+	return nil
+}
+
+// settleSubnet gives a subnet that is to be made the name that its id is, and
+// refuses one that cannot be made.
+func settleSubnet(s *infrav1.SubnetSpec, field string) error {
+	switch {
+	case s.ResourceID != "" || isSubnetID(s.ID):
+	case s.CidrBlock == "":
+		return unsupported("%s.cidrBlock is needed for a subnet that is to be made", field)
+	case s.IsIPv6 || s.IPv6CidrBlock != "":
+		return unsupported("%s.isIpv6: Holdfast makes no IPv6 subnets yet", field)
+	case s.IsEdge():
+		return unsupported("%s.availabilityZone: %s is a %s, in which Holdfast makes no subnets yet", field, s.AvailabilityZone, *s.ZoneType)
+	}
+	if s.ID != "" && !isSubnetID(s.ID) && s.Tags["Name"] == "" {
+		if s.Tags == nil {
+			s.Tags = infrav1.Tags{}
+		}
+		s.Tags["Name"] = s.ID
 	}
 	return nil
 }
@@ -237,10 +246,11 @@ func splitBlock(block netip.Prefix, n int) []netip.Prefix {
 	length := min(block.Bits()+bits, 32)
 	out := make([]netip.Prefix, n)
 	base := block.Addr().As4()
-	start := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
+	at := binary.BigEndian.Uint32(base[:])
 	for i := range out {
-		at := start + uint32(i)<<(32-length) //nolint:gosec // a few zones
-		out[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(at >> 24), byte(at >> 16), byte(at >> 8), byte(at)}), length)
+		binary.BigEndian.PutUint32(base[:], at)
+		out[i] = netip.PrefixFrom(netip.AddrFrom4(base), length)
+		at += 1 << (32 - length)
 	}
 	return out
 }

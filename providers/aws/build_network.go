@@ -87,18 +87,18 @@ func (b *building) subnetWith(ctx context.Context, vpc, block string) (string, e
 	if err != nil {
 		return "", buildError(err, "look for the subnet "+block)
 	}
-	for i := range found.Subnets {
-		id, tags := deref(found.Subnets[i].SubnetId), ec2TagMap(found.Subnets[i].Tags)
-		mine, err := b.mineInVPC(ctx, tags, vpc)
-		if err != nil {
-			return "", err
-		}
-		if !mine {
-			return "", foreign("%s has the block %s in %s, and it belongs to %s: choose another one in spec.network.subnets[].cidrBlock", id, block, vpc, whose(tags))
-		}
-		return id, nil
+	if len(found.Subnets) == 0 {
+		return "", nil
 	}
-	return "", nil
+	id, tags := deref(found.Subnets[0].SubnetId), ec2TagMap(found.Subnets[0].Tags)
+	mine, err := b.mineInVPC(ctx, tags, vpc)
+	if err != nil {
+		return "", err
+	}
+	if !mine {
+		return "", foreign("%s has the block %s in %s, and it belongs to %s: choose another one in spec.network.subnets[].cidrBlock", id, block, vpc, whose(tags))
+	}
+	return id, nil
 }
 
 // createGateway makes an internet gateway, which is attached when its fields
@@ -267,16 +267,16 @@ func (b *building) groupNamed(ctx context.Context, vpc, name string) (string, er
 	if err != nil {
 		return "", buildError(err, "look for the security group "+name)
 	}
-	for i := range found.SecurityGroups {
-		id, tags := deref(found.SecurityGroups[i].GroupId), ec2TagMap(found.SecurityGroups[i].Tags)
-		mine, err := b.mineInVPC(ctx, tags, vpc)
-		if err != nil {
-			return "", err
-		}
-		if !mine {
-			return "", foreign("the security group %s of %s is %s, which belongs to %s: give this cluster another name, or groups of its own in spec.network.securityGroupOverrides", name, vpc, id, whose(tags))
-		}
-		return id, nil
+	if len(found.SecurityGroups) == 0 {
+		return "", nil
 	}
-	return "", nil
+	id, tags := deref(found.SecurityGroups[0].GroupId), ec2TagMap(found.SecurityGroups[0].Tags)
+	mine, err := b.mineInVPC(ctx, tags, vpc)
+	if err != nil {
+		return "", err
+	}
+	if !mine {
+		return "", foreign("the security group %s of %s is %s, which belongs to %s: give this cluster another name, or groups of its own in spec.network.securityGroupOverrides", name, vpc, id, whose(tags))
+	}
+	return id, nil
 }

@@ -176,20 +176,8 @@ func (b *building) removeGroup(ctx context.Context, d *providers.Deletion) error
 		if deref(g.GroupId) == id || !b.owned(ec2TagMap(g.Tags)) || maker != "" && maker != b.uid() && maker != tagOf(d.Have, ownerTag) {
 			continue
 		}
-		var rules []ec2types.IpPermission
-		for j := range g.IpPermissions {
-			for _, one := range singlePeers(&g.IpPermissions[j]) {
-				if len(one.UserIdGroupPairs) > 0 && deref(one.UserIdGroupPairs[0].GroupId) == id {
-					rules = append(rules, one)
-				}
-			}
-		}
-		if len(rules) == 0 {
-			continue
-		}
-		_, err := b.ec2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{GroupId: g.GroupId, IpPermissions: rules})
-		if err != nil && !isNotFound(err) {
-			return buildError(err, "revoke rules of "+deref(g.GroupId))
+		if err := b.revokeNaming(ctx, g, id); err != nil {
+			return err
 		}
 	}
 	if err := b.dropIdleInterfaces(ctx, where("group-id", id, "status", string(ec2types.NetworkInterfaceStatusAvailable))); err != nil {
@@ -197,6 +185,26 @@ func (b *building) removeGroup(ctx context.Context, d *providers.Deletion) error
 	}
 	_, err = b.ec2.DeleteSecurityGroup(ctx, &ec2.DeleteSecurityGroupInput{GroupId: &id})
 	return b.removed(ctx, id, err, where("group-id", id))
+}
+
+// revokeNaming revokes the rules of a group that name another.
+func (b *building) revokeNaming(ctx context.Context, g *ec2types.SecurityGroup, id string) error {
+	var rules []ec2types.IpPermission
+	for i := range g.IpPermissions {
+		for _, one := range singlePeers(&g.IpPermissions[i]) {
+			if len(one.UserIdGroupPairs) > 0 && deref(one.UserIdGroupPairs[0].GroupId) == id {
+				rules = append(rules, one)
+			}
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	_, err := b.ec2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{GroupId: g.GroupId, IpPermissions: rules})
+	if err != nil && !isNotFound(err) {
+		return buildError(err, "revoke rules of "+deref(g.GroupId))
+	}
+	return nil
 }
 
 // owned reports tags of the owner's cluster, CAPA's or the cloud provider's.

@@ -74,6 +74,8 @@ func (b *building) createClassic(ctx context.Context, c *providers.Creation, lb 
 	return classicPrefix + lb.name, nil
 }
 
+// classicNamed gives the id of the classic load balancer with the name; empty if
+// there is none.
 func (b *building) classicNamed(ctx context.Context, lb *lbView) (string, error) {
 	found, err := b.elb.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{LoadBalancerNames: []string{lb.name}})
 	switch {
@@ -90,6 +92,32 @@ func (b *building) classicNamed(ctx context.Context, lb *lbView) (string, error)
 		return "", err
 	}
 	return b.ownBalancer(ctx, lb, classicPrefix+lb.name, deref(d.VPCId), deref(d.DNSName), tags)
+}
+
+// balancerNamed gives the address and the tags of the load balancer with the
+// name; both are empty if there is none.
+func (b *building) balancerNamed(ctx context.Context, lb *lbView) (dns string, tags map[string]string, err error) {
+	if lb.kind == lbClassic {
+		found, err := b.elb.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{LoadBalancerNames: []string{lb.name}})
+		if err != nil || len(found.LoadBalancerDescriptions) == 0 {
+			return "", nil, ignoreNotFound(err, "look for the load balancer "+lb.name)
+		}
+		tags, err = b.classicTagsOf(ctx, lb.name)
+		return deref(found.LoadBalancerDescriptions[0].DNSName), tags, err
+	}
+	found, err := b.elbv2.DescribeLoadBalancers(ctx, &elbv2.DescribeLoadBalancersInput{Names: []string{lb.name}})
+	if err != nil || len(found.LoadBalancers) == 0 {
+		return "", nil, ignoreNotFound(err, "look for the load balancer "+lb.name)
+	}
+	tags, err = b.modernTagsOf(ctx, deref(found.LoadBalancers[0].LoadBalancerArn))
+	return deref(found.LoadBalancers[0].DNSName), tags, err
+}
+
+func ignoreNotFound(err error, what string) error {
+	if isNotFound(err) {
+		return nil
+	}
+	return buildError(err, what)
 }
 
 func (b *building) classicTagsOf(ctx context.Context, name string) (map[string]string, error) {

@@ -85,6 +85,9 @@ func TestBuildClusterWaits(t *testing.T) {
 // While EC2 does not show what was made yet, nothing is made twice.
 func TestBuildClusterEventually(t *testing.T) {
 	y := newYard(t, ec2sim.Options{Consistency: ec2sim.Consistency{HideReads: 2}}).declare("default", "my-cluster")
+	for _, action := range []string{"CreateVpc", "CreateInternetGateway", "AllocateAddress", "CreateSubnet", "CreateSecurityGroup", "CreateRouteTable", "CreateNatGateway"} {
+		y.cloud.InjectFault(ec2sim.Fault{Action: action, Times: 2, Kind: ec2sim.FaultDrop, AfterSuccess: true})
+	}
 	tries := 0
 	for y.waiting = "yes"; y.waiting != ""; tries++ {
 		if err := y.pass(t.Context()); tries > 100 {
@@ -384,5 +387,80 @@ func TestNotBuildable(t *testing.T) {
 				t.Errorf("it was written: %v", made)
 			}
 		})
+	}
+}
+
+// A cluster whose objects are moved to another management cluster has another
+// UID and no status there, and is the same cluster.
+func TestBuildMovedCluster(t *testing.T) {
+	ctx := t.Context()
+	for name, brought := range map[string]bool{"own VPC": false, "brought VPC": true} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t, ec2sim.Options{})
+			mod := func(*infrav1.AWSCluster) {}
+			if brought {
+				vpc, subnets := y.bring()
+				mod = func(a *infrav1.AWSCluster) {
+					a.Spec.NetworkSpec.VPC.ID = vpc
+					a.Spec.NetworkSpec.Subnets = infrav1.Subnets{{ID: subnets[0]}, {ID: subnets[1]}}
+				}
+			}
+			y.declare("default", "my-cluster", mod)
+			before := y.counts(ctx)
+			y.build(ctx)
+			built, status := y.counts(ctx), y.object().Status
+			y.edit(func(a *infrav1.AWSCluster) { a.UID, a.Status = "another-uid", infrav1.AWSClusterStatus{} })
+			mutations := len(y.cloud.Mutations())
+			y.build(ctx)
+			if made := y.cloud.Mutations()[mutations:]; len(made) > 0 {
+				t.Errorf("it was written to: %v", made)
+			}
+			if now := y.object().Status; !cmp.Equal(status.Network, now.Network) || !cmp.Equal(status.FailureDomains, now.FailureDomains) {
+				t.Errorf("the status is not what it was:\n%s", cmp.Diff(status, now))
+			}
+			if y.counts(ctx) != built {
+				t.Errorf("the cloud has %s, and had %s", y.counts(ctx), built)
+			}
+			y.unmake(ctx)
+			if left := y.counts(ctx); left != before {
+				t.Errorf("left in the cloud: %s, before: %s", left, before)
+			}
+		})
+	}
+}
+
+// The blocks of subnets are CAPA's.
+func TestDefaultSubnets(t *testing.T) {
+	blocks := func(subnets infrav1.Subnets, public bool) (out []string) {
+		for _, s := range subnets {
+			if s.IsPublic == public {
+				out = append(out, s.CidrBlock)
+			}
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		block, schema   string
+		zones           int
+		public, private []string
+	}{
+		{"10.0.0.0/16", "PreferPrivate", 3, []string{"10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20"}, []string{"10.0.64.0/18", "10.0.128.0/18", "10.0.192.0/18"}},
+		{"10.0.0.0/16", "PreferPublic", 3, []string{"10.0.64.0/18", "10.0.128.0/18", "10.0.192.0/18"}, []string{"10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20"}},
+		{"10.0.0.0/16", "PreferPrivate", 1, []string{"10.0.0.0/17"}, []string{"10.0.128.0/17"}},
+		{"10.20.0.0/16", "PreferPrivate", 2, []string{"10.20.0.0/19", "10.20.32.0/19"}, []string{"10.20.64.0/18", "10.20.128.0/18"}},
+		{"192.168.255.0/24", "PreferPrivate", 3, []string{"192.168.255.0/28", "192.168.255.16/28", "192.168.255.32/28"}, []string{"192.168.255.64/26", "192.168.255.128/26", "192.168.255.192/26"}},
+	} {
+		schema := infrav1.SubnetSchemaType(tc.schema)
+		got, err := defaultSubnets("c", &infrav1.VPCSpec{CidrBlock: tc.block, SubnetSchema: &schema}, []string{"a", "b", "c"}[:tc.zones])
+		if err != nil {
+			t.Errorf("%s: %v", tc.block, err)
+			continue
+		}
+		if diff := cmp.Diff([][]string{tc.public, tc.private}, [][]string{blocks(got, true), blocks(got, false)}); diff != "" {
+			t.Errorf("%s, %s, %d zones:\n%s", tc.block, tc.schema, tc.zones, diff)
+		}
+		if got[0].ID != "c-subnet-public-a" || got[1].ID != "c-subnet-private-a" {
+			t.Errorf("the names are %s and %s", got[0].ID, got[1].ID)
+		}
 	}
 }

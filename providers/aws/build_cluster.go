@@ -93,6 +93,40 @@ func once(o *ec2.Options) {
 	})
 }
 
+// lookPause and lookTimes bound how long is looked for what was perhaps made.
+const (
+	lookPause = 2 * time.Second
+	lookTimes = 5
+)
+
+// makeOnce makes what EC2 knows no token for: find finds what an earlier call
+// made. Where the answer of make is lost it is looked for a while, since EC2
+// shows what is new to some before others (EC2 API developer guide, "Eventual
+// consistency"), and whoever tries again at once would make another one.
+func (b *building) makeOnce(ctx context.Context, find, create func() (string, error)) (string, error) {
+	id, err := find()
+	if err != nil || id != "" {
+		return id, err
+	}
+	id, err = create()
+	if err == nil || apiCode(err) != "" {
+		return id, err
+	}
+	for range lookTimes {
+		timer := b.clock.NewTimer(lookPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return "", err
+		case <-timer.C():
+		}
+		if id, again := find(); again == nil && id != "" {
+			return id, nil
+		}
+	}
+	return "", err
+}
+
 // buildHints say what to do about what EC2 and Elastic Load Balancing refuse.
 var buildHints = map[string]string{
 	"VpcLimitExceeded":                "the region has as many VPCs as the account may have: delete one, raise the quota \"VPCs per Region\", or name a VPC in spec.network.vpc.id",
@@ -172,22 +206,45 @@ func ec2TagMap(tags []ec2types.Tag) map[string]string {
 	return out
 }
 
-// mineInVPC reports what was made for the owner, or for its cluster in the VPC
-// that is its own: by CAPA, or by Holdfast when the cluster's objects lived
-// elsewhere and had other UIDs.
+// mineInVPC reports what was made for the owner, or for its cluster when its
+// objects lived elsewhere and had other UIDs. In a VPC of the cluster's own that
+// is what CAPA made too, and what was made for the same object as the VPC; in one
+// that was brought, for the same object as the endpoint's load balancer.
 func (b *building) mineInVPC(ctx context.Context, tags map[string]string, vpc string) (bool, error) {
 	c := b.view()
 	switch uid := tags[ownerTag]; {
 	case uid == b.uid():
 		return true, nil
-	case !c.managed || c.vpc().ID == "" || c.vpc().ID != vpc || tags[infrav1.ClusterTagKey(c.name)] != string(infrav1.ResourceLifecycleOwned):
+	case c.vpc().ID == "" || c.vpc().ID != vpc || tags[infrav1.ClusterTagKey(c.name)] != string(infrav1.ResourceLifecycleOwned):
 		return false, nil
+	case !c.managed:
+		maker, err := b.endpointMaker(ctx, c)
+		return err == nil && uid != "" && maker == uid, err
 	case uid == "":
 		return true, nil
 	default:
 		now, err := b.vpcTags(ctx, vpc)
 		return err == nil && now[ownerTag] == uid, err
 	}
+}
+
+// endpointMaker gives the owner tag of the load balancer whose address is the
+// cluster's endpoint; empty if there is none.
+func (b *building) endpointMaker(ctx context.Context, c *clusterView) (string, error) {
+	host := c.spec.Spec.ControlPlaneEndpoint.Host
+	for _, lb := range c.loadBalancers() {
+		if host == "" {
+			break
+		}
+		dns, tags, err := b.balancerNamed(ctx, &lb)
+		if err != nil {
+			return "", err
+		}
+		if dns == host {
+			return tags[ownerTag], nil
+		}
+	}
+	return "", nil
 }
 
 func (b *building) vpcTags(ctx context.Context, id string) (map[string]string, error) {

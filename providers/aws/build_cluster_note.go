@@ -49,21 +49,11 @@ type clusterNote struct {
 	at   time.Time
 }
 
-// addresses records the NAT gateways', which security groups let in.
+// addresses records the NAT gateways', which security groups let in. While one
+// is not known, what is recorded is the best that is.
 func (n *clusterNote) addresses() {
-	nats := n.c.natGateways()
-	if len(nats) == 0 {
-		return
-	}
-	var ips []string
-	for i := range nats {
-		seen := n.c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: nats[i].id}]
-		if seen == nil || seen.Gone != "" {
-			return // what is recorded is the best that is known
-		}
-		ips = append(ips, seen.Fields.Get(pathPublicIPs).Value.Elements()...)
-	}
-	if len(ips) >= len(nats) && !slices.Equal(ips, n.a.Status.Network.NatGatewaysIPs) {
+	ips, open := n.c.natIPs()
+	if len(open) == 0 && len(ips) > 0 && !slices.Equal(ips, n.a.Status.Network.NatGatewaysIPs) {
 		n.a.Status.Network.NatGatewaysIPs = ips
 	}
 }

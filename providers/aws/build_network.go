@@ -22,29 +22,28 @@ func lowest(ids []string) string {
 	return slices.Min(ids)
 }
 
-// createVPC: EC2 knows no token here, so that what an earlier call made is told
-// by its owner tag.
+// createVPC tells what an earlier call made by its owner tag.
 func (b *building) createVPC(ctx context.Context, c *providers.Creation) (string, error) {
-	const what = "make the VPC"
-	found, err := b.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: where("tag:"+ownerTag, b.uid())})
-	if err != nil {
-		return "", buildError(err, "look for the VPC")
-	}
-	var ids []string
-	for i := range found.Vpcs {
-		ids = append(ids, deref(found.Vpcs[i].VpcId))
-	}
-	if len(ids) > 0 {
-		return lowest(ids), nil
-	}
 	block := c.Want.Fields.Get(pathCIDR).Value.Text()
-	out, err := b.ec2.CreateVpc(ctx, &ec2.CreateVpcInput{
-		CidrBlock: &block, TagSpecifications: tagSpec(ec2types.ResourceTypeVpc, b.tagsOfWant(c.Want)),
-	}, once)
-	if err != nil {
-		return "", buildError(err, what+" "+block)
-	}
-	return deref(out.Vpc.VpcId), nil
+	return b.makeOnce(ctx, func() (string, error) {
+		found, err := b.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: where("tag:"+ownerTag, b.uid())})
+		if err != nil {
+			return "", buildError(err, "look for the VPC")
+		}
+		var ids []string
+		for i := range found.Vpcs {
+			ids = append(ids, deref(found.Vpcs[i].VpcId))
+		}
+		return lowest(ids), nil
+	}, func() (string, error) {
+		out, err := b.ec2.CreateVpc(ctx, &ec2.CreateVpcInput{
+			CidrBlock: &block, TagSpecifications: tagSpec(ec2types.ResourceTypeVpc, b.tagsOfWant(c.Want)),
+		}, once)
+		if err != nil {
+			return "", buildError(err, "make the VPC "+block)
+		}
+		return deref(out.Vpc.VpcId), nil
+	})
 }
 
 // createSubnet finds what an earlier call made by its block: blocks of a VPC do
@@ -108,6 +107,20 @@ func (b *building) createGateway(ctx context.Context, c *providers.Creation) (st
 	if c.Want.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(true)) {
 		return b.createEgressOnly(ctx, c, vpc)
 	}
+	return b.makeOnce(ctx, func() (string, error) { return b.gateway(ctx, vpc) }, func() (string, error) {
+		out, err := b.ec2.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{
+			TagSpecifications: tagSpec(ec2types.ResourceTypeInternetGateway, b.tagsOfWant(c.Want)),
+		}, once)
+		if err != nil {
+			return "", buildError(err, "make the internet gateway")
+		}
+		return deref(out.InternetGateway.InternetGatewayId), nil
+	})
+}
+
+// gateway gives the VPC's internet gateway, or the one that is to be attached to
+// it; empty if there is none.
+func (b *building) gateway(ctx context.Context, vpc string) (string, error) {
 	for _, filters := range [][]ec2types.Filter{where("attachment.vpc-id", vpc), where("tag:"+ownerTag, b.uid())} {
 		found, err := b.ec2.DescribeInternetGateways(ctx, &ec2.DescribeInternetGatewaysInput{Filters: filters})
 		if err != nil {
@@ -121,13 +134,7 @@ func (b *building) createGateway(ctx context.Context, c *providers.Creation) (st
 			return lowest(ids), nil
 		}
 	}
-	out, err := b.ec2.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{
-		TagSpecifications: tagSpec(ec2types.ResourceTypeInternetGateway, b.tagsOfWant(c.Want)),
-	}, once)
-	if err != nil {
-		return "", buildError(err, "make the internet gateway")
-	}
-	return deref(out.InternetGateway.InternetGatewayId), nil
+	return "", nil
 }
 
 func (b *building) createEgressOnly(ctx context.Context, c *providers.Creation, vpc string) (string, error) {
@@ -186,30 +193,31 @@ func (b *building) createNAT(ctx context.Context, c *providers.Creation) (string
 	return deref(out.NatGateway.NatGatewayId), nil
 }
 
-// address gives the Elastic IP of a NAT gateway. EC2 knows no token for it.
+// address gives the Elastic IP of a NAT gateway.
 func (b *building) address(ctx context.Context, c *providers.Creation) (string, error) {
-	found, err := b.ec2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: where("tag:"+ownerTag, b.uid(), "tag:"+madeForTag, c.Token)})
-	if err != nil {
-		return "", buildError(err, "look for an Elastic IP")
-	}
-	var ids []string
-	for i := range found.Addresses {
-		ids = append(ids, deref(found.Addresses[i].AllocationId))
-	}
-	if len(ids) > 0 {
-		return lowest(ids), nil
-	}
 	v := b.view()
 	tags := v.clusterTags(v.name+"-eip-"+infrav1.CommonRoleTagValue, infrav1.CommonRoleTagValue, nil)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return foreignTag(v.name, key) })
 	tags[ownerTag], tags[madeForTag] = b.uid(), c.Token
-	out, err := b.ec2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
-		Domain: ec2types.DomainTypeVpc, TagSpecifications: tagSpec(ec2types.ResourceTypeElasticIp, tags),
-	}, once)
-	if err != nil {
-		return "", buildError(err, "allocate an Elastic IP for the NAT gateway")
-	}
-	return deref(out.AllocationId), nil
+	return b.makeOnce(ctx, func() (string, error) {
+		found, err := b.ec2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: where("tag:"+ownerTag, b.uid(), "tag:"+madeForTag, c.Token)})
+		if err != nil {
+			return "", buildError(err, "look for an Elastic IP")
+		}
+		var ids []string
+		for i := range found.Addresses {
+			ids = append(ids, deref(found.Addresses[i].AllocationId))
+		}
+		return lowest(ids), nil
+	}, func() (string, error) {
+		out, err := b.ec2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
+			Domain: ec2types.DomainTypeVpc, TagSpecifications: tagSpec(ec2types.ResourceTypeElasticIp, tags),
+		}, once)
+		if err != nil {
+			return "", buildError(err, "allocate an Elastic IP for the NAT gateway")
+		}
+		return deref(out.AllocationId), nil
+	})
 }
 
 // createTable makes a route table. Routes and associations are set after it.

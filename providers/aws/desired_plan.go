@@ -10,6 +10,8 @@ const (
 	whatVPC        = "VPC"
 	whatGateway    = "internet gateway"
 	whatEgressOnly = "egress-only internet gateway"
+	// EC2 makes it.
+	whatDefaultGroup = "default security group of the VPC"
 )
 
 func whatSubnet(s *infrav1.SubnetSpec) string { return "subnet " + first(s.ID, s.CidrBlock) }

@@ -225,18 +225,43 @@ func (s *ruleSet) peers(field string, r *infrav1.IngressRule) []string {
 	return append(peers, r.SourceSecurityGroupIDs...)
 }
 
-// natAddresses are those that are recorded. What is planned has one for each
-// gateway: until they are known the world must not be let in for them.
+// natAddresses are those that are recorded. What is planned goes by the gateways
+// themselves where nothing is recorded, and has a name for each address that is
+// not known: the world must not be let in meanwhile.
 func (s *ruleSet) natAddresses() []string {
 	var out []string
 	for _, ip := range s.c.spec.Status.Network.NatGatewaysIPs {
 		out = append(out, ip+"/32")
 	}
-	if !s.c.plan {
+	if !s.c.plan || len(out) > 0 {
 		return out
 	}
-	for _, n := range s.c.natGateways()[min(len(out), len(s.c.natGateways())):] {
-		out = append(out, providers.Provisional(providers.KindNATGateway, "address of "+whatNAT(n.zone)).Name)
+	ips, open := s.c.natIPs()
+	for _, ip := range ips {
+		out = append(out, ip+"/32")
+	}
+	for _, zone := range open {
+		out = append(out, providers.Provisional(providers.KindNATGateway, "address of "+whatNAT(zone)).Name)
 	}
 	return out
+}
+
+// natIPs gives the addresses of the cluster's NAT gateways as seen, and the zones
+// of those whose addresses are not.
+func (c *clusterView) natIPs() (ips, open []string) {
+	nats := c.natGateways()
+	for i := range c.subnets {
+		if s := &c.subnets[i]; !c.managed && s.spec.NatGatewayID != nil {
+			nats = append(nats, natView{zone: s.zone, id: *s.spec.NatGatewayID})
+		}
+	}
+	for _, n := range nats {
+		seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: n.id}]
+		if seen == nil || seen.Gone != "" || len(seen.Fields.Get(pathPublicIPs).Value.Elements()) == 0 {
+			open = append(open, n.zone)
+			continue
+		}
+		ips = append(ips, seen.Fields.Get(pathPublicIPs).Value.Elements()...)
+	}
+	return ips, open
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/google/go-cmp/cmp"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
@@ -106,7 +107,9 @@ func TestBuildClusterThroughDeaths(t *testing.T) {
 		mod    func(*infrav1.AWSCluster)
 		counts string
 	}{
-		"classic": {func(*infrav1.AWSCluster) {}, classicCounts},
+		"classic": {func(a *infrav1.AWSCluster) {
+			a.Spec.NetworkSpec.VPC.PrivateDNSHostnameTypeOnLaunch = ptr("resource-name")
+		}, classicCounts},
 		"network": {withNLB, networkCounts},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +132,11 @@ func TestBuildClusterThroughDeaths(t *testing.T) {
 				t.Errorf("the cloud has (-want +got):\n%s", diff)
 			}
 			y.inSync()
+			for _, s := range must[*ec2.DescribeSubnetsOutput](t)(y.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})).Subnets {
+				if want := deref(y.object().Spec.NetworkSpec.VPC.PrivateDNSHostnameTypeOnLaunch); want != "" && string(s.PrivateDnsNameOptionsOnLaunch.HostnameType) != want {
+					t.Errorf("%s has host names of type %s", *s.SubnetId, s.PrivateDnsNameOptionsOnLaunch.HostnameType)
+				}
+			}
 			for deaths = 0; ; deaths++ {
 				if gone, _ := y.unmakePass(mortal(t, y, &changes, 1)); gone {
 					break

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -50,54 +51,59 @@ func (b *building) createVPC(ctx context.Context, c *providers.Creation) (string
 // not overlap.
 func (b *building) createSubnet(ctx context.Context, c *providers.Creation) (string, error) {
 	vpc, block := c.Want.Fields.Get(pathVPCID).Value.Text(), c.Want.Fields.Get(pathCIDR).Value.Text()
-	id, err := b.subnetWith(ctx, vpc, block)
-	if err == nil && id == "" {
-		out, made := b.ec2.CreateSubnet(ctx, &ec2.CreateSubnetInput{
+	subnet, err := b.subnetWith(ctx, vpc, block)
+	if err != nil {
+		return "", err
+	}
+	if subnet == nil {
+		out, err := b.ec2.CreateSubnet(ctx, &ec2.CreateSubnetInput{
 			VpcId: &vpc, CidrBlock: &block, AvailabilityZone: ptr(c.Want.Fields.Get(pathZone).Value.Text()),
 			TagSpecifications: tagSpec(ec2types.ResourceTypeSubnet, b.tagsOfWant(c.Want)),
 		})
 		switch {
-		case made == nil:
-			id = deref(out.Subnet.SubnetId)
-		case apiCode(made) == "InvalidSubnet.Conflict":
-			if id, err = b.subnetWith(ctx, vpc, block); id == "" && err == nil {
-				err = buildError(made, "make "+c.Want.Name+" "+block)
+		case err == nil:
+			subnet = out.Subnet
+		case apiCode(err) != "InvalidSubnet.Conflict":
+			return "", buildError(err, "make "+c.Want.Name+" "+block)
+		default: // perhaps with itself
+			var again error
+			if subnet, again = b.subnetWith(ctx, vpc, block); again != nil || subnet == nil {
+				return "", cmp.Or(again, buildError(err, "make "+c.Want.Name+" "+block))
 			}
-		default:
-			err = buildError(made, "make "+c.Want.Name+" "+block)
 		}
 	}
+	id := deref(subnet.SubnetId)
+	kind := ec2types.HostnameType(deref(b.view().vpc().PrivateDNSHostnameTypeOnLaunch))
+	if now := subnet.PrivateDnsNameOptionsOnLaunch; kind == "" || now != nil && now.HostnameType == kind {
+		return id, nil
+	}
+	_, err = b.ec2.ModifySubnetAttribute(ctx, &ec2.ModifySubnetAttributeInput{SubnetId: &id, PrivateDnsHostnameTypeOnLaunch: kind})
 	if err != nil {
-		return "", err
-	}
-	if kind := deref(b.view().vpc().PrivateDNSHostnameTypeOnLaunch); kind != "" {
-		_, err := b.ec2.ModifySubnetAttribute(ctx, &ec2.ModifySubnetAttributeInput{SubnetId: &id, PrivateDnsHostnameTypeOnLaunch: ec2types.HostnameType(kind)})
-		if err != nil {
-			return "", buildError(err, "set the type of host names of "+id)
-		}
+		return "", buildError(err, "set the type of host names of "+id)
 	}
 	return id, nil
 }
 
-// subnetWith gives the subnet of a VPC with a block; another cluster's is
-// refused.
-func (b *building) subnetWith(ctx context.Context, vpc, block string) (string, error) {
+// subnetWith gives the subnet of a VPC with a block, nil if there is none;
+// another cluster's is refused.
+func (b *building) subnetWith(ctx context.Context, vpc, block string) (*ec2types.Subnet, error) {
 	found, err := b.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: where("vpc-id", vpc, "cidr-block", block)})
 	if err != nil {
-		return "", buildError(err, "look for the subnet "+block)
+		return nil, buildError(err, "look for the subnet "+block)
 	}
 	if len(found.Subnets) == 0 {
-		return "", nil
+		return nil, nil //nolint:nilnil // none is no error
 	}
-	id, tags := deref(found.Subnets[0].SubnetId), ec2TagMap(found.Subnets[0].Tags)
+	s := &found.Subnets[0]
+	tags := ec2TagMap(s.Tags)
 	mine, err := b.mineInVPC(ctx, tags, vpc)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if !mine {
-		return "", foreign("%s has the block %s in %s, and it belongs to %s: choose another one in spec.network.subnets[].cidrBlock", id, block, vpc, whose(tags))
+		return nil, foreign("%s has the block %s in %s, and it belongs to %s: choose another one in spec.network.subnets[].cidrBlock", deref(s.SubnetId), block, vpc, whose(tags))
 	}
-	return id, nil
+	return s, nil
 }
 
 // createGateway makes an internet gateway, which is attached when its fields

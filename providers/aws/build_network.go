@@ -3,13 +3,11 @@ package aws
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -197,33 +195,6 @@ func (b *building) createNAT(ctx context.Context, c *providers.Creation) (string
 		return "", buildError(err, what)
 	}
 	return deref(out.NatGateway.NatGatewayId), nil
-}
-
-// address gives the Elastic IP of a NAT gateway.
-func (b *building) address(ctx context.Context, c *providers.Creation) (string, error) {
-	v := b.view()
-	tags := v.clusterTags(v.name+"-eip-"+infrav1.CommonRoleTagValue, infrav1.CommonRoleTagValue, nil)
-	maps.DeleteFunc(tags, func(key, _ string) bool { return foreignTag(v.name, key) })
-	tags[ownerTag], tags[madeForTag] = b.uid(), c.Token
-	return b.makeOnce(ctx, func() (string, error) {
-		found, err := b.ec2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: where("tag:"+ownerTag, b.uid(), "tag:"+madeForTag, c.Token)})
-		if err != nil {
-			return "", buildError(err, "look for an Elastic IP")
-		}
-		var ids []string
-		for i := range found.Addresses {
-			ids = append(ids, deref(found.Addresses[i].AllocationId))
-		}
-		return lowest(ids), nil
-	}, func() (string, error) {
-		out, err := b.ec2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
-			Domain: ec2types.DomainTypeVpc, TagSpecifications: tagSpec(ec2types.ResourceTypeElasticIp, tags),
-		}, once)
-		if err != nil {
-			return "", buildError(err, "allocate an Elastic IP for the NAT gateway")
-		}
-		return deref(out.AllocationId), nil
-	})
 }
 
 // createTable makes a route table. Routes and associations are set after it.

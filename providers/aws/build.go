@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/utils/clock"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/providers"
@@ -115,6 +116,7 @@ var (
 type building struct {
 	reader
 	owner *providers.Owner
+	clock clock.Clock
 }
 
 func (p *Provider) building(ctx context.Context, scope providers.Scope, owner *providers.Owner) (*building, error) {
@@ -122,7 +124,7 @@ func (p *Provider) building(ctx context.Context, scope providers.Scope, owner *p
 	if err != nil {
 		return nil, fmt.Errorf("build %s in %s: %w", owner.Ref, scope, err)
 	}
-	return &building{reader: reader{session: s, converter: newConverter()}, owner: owner}, nil
+	return &building{reader: reader{session: s, converter: newConverter()}, owner: owner, clock: p.clock}, nil
 }
 
 func notBuilt(owner *providers.Owner) error {

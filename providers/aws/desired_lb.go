@@ -35,6 +35,9 @@ func (w *wants) loadBalancerWants() {
 		if lb.managed {
 			w.managedLoadBalancer(&r, lb)
 			r.Needs = w.needsOf(&r, map[string]string{pathSubnets: providers.KindSubnet, pathSecurityGroups: providers.KindSecurityGroup})
+			if lb.scheme == infrav1.ELBSchemeInternetFacing {
+				r.Needs = append(r.Needs, w.cluster.needsGateway()...)
+			}
 		}
 		w.add(r)
 	}
@@ -134,6 +137,9 @@ func (w *wants) loadBalancerSubnets(r *providers.Resource, lb *lbView) {
 	}
 	var ids []string
 	for _, zone := range zones {
+		if len(byZone[zone]) > 1 && w.cluster.plan && lb.seen == nil {
+			byZone[zone] = byZone[zone][:1] // which CAPA takes
+		}
 		if len(byZone[zone]) > 1 {
 			whole = false
 			continue
@@ -216,6 +222,6 @@ func (c *clusterView) bastion() (id, why string) {
 		return b.ID, ""
 	}
 	return c.byTag(providers.KindInstance, "bastion", func(r *providers.Resource) bool {
-		return tagOf(r, infrav1.NameAWSClusterAPIRole) == infrav1.BastionRoleTagValue && c.mayBeOurs(r)
+		return tagOf(r, infrav1.NameAWSClusterAPIRole) == infrav1.BastionRoleTagValue
 	})
 }

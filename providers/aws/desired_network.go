@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 
@@ -150,20 +151,19 @@ func (c *clusterView) internetGateway() (id, why string) {
 	if id := deref(c.vpc().InternetGatewayID); id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindInternetGateway, "internet gateway", c.attachedGateway(false))
+	return c.byTag(providers.KindInternetGateway, whatGateway, c.attachedGateway(false))
 }
 
 func (c *clusterView) egressOnlyGateway() (id, why string) {
 	if id := deref(c.vpc().IPv6.EgressOnlyInternetGatewayID); id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindInternetGateway, "egress-only internet gateway", c.attachedGateway(true))
+	return c.byTag(providers.KindInternetGateway, whatEgressOnly, c.attachedGateway(true))
 }
 
 func (c *clusterView) attachedGateway(egressOnly bool) func(*providers.Resource) bool {
 	return func(r *providers.Resource) bool {
-		detached := c.plan && textOf(r, pathVPCID) == "" && c.mayBeOurs(r)
-		return (c.inVPC("")(r) || detached) && r.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(egressOnly))
+		return c.inVPC("")(r) && r.Fields.Get(pathEgressOnly).Value.Equal(providers.Bool(egressOnly))
 	}
 }
 
@@ -220,14 +220,28 @@ func (c *clusterView) natGateways() []natView {
 }
 
 func (c *clusterView) natID(s *subnetView) (id, why string) {
-	if id := deref(s.spec.NatGatewayID); id != "" {
+	if id := deref(s.spec.NatGatewayID); id != "" && !c.failedNAT(id) {
 		return id, ""
 	}
-	what := "NAT gateway of zone " + s.zone
+	what := whatNAT(s.zone)
 	if s.id == "" {
 		return "", what + ": " + s.why
 	}
 	return c.byTag(providers.KindNATGateway, what, func(r *providers.Resource) bool { return textOf(r, pathSubnetID) == s.id })
+}
+
+// failedNAT reports a gateway that EC2 could not make and that is planned anew:
+// it never was one (NatGateway, State).
+func (c *clusterView) failedNAT(id string) bool {
+	seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: id}]
+	return c.plan && seen != nil && textOf(seen, pathState) == string(ec2types.NatGatewayStateFailed)
+}
+
+// pendingNAT reports a gateway that EC2 is still making. A route to it has to
+// wait for it.
+func (c *clusterView) pendingNAT(id string) bool {
+	seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: id}]
+	return c.plan && textOf(seen, pathState) == statePending
 }
 
 func (w *wants) natWants(nats []natView) {
@@ -239,15 +253,24 @@ func (w *wants) natWants(nats []natView) {
 		}
 		r := w.made(providers.KindNATGateway, n.id, c.name+"-nat", infrav1.NatGatewaysReadyCondition)
 		r.Needs = w.needs(providers.KindSubnet, n.subnet)
-		if gateway, _ := c.internetGateway(); c.plan && gateway != "" {
-			r.Needs = append(r.Needs, w.needs(providers.KindInternetGateway, gateway)...)
-		}
+		r.Needs = append(r.Needs, c.needsGateway()...)
+		r.Unsettled = c.pendingNAT(n.id)
 		wantMatch(&r, pathState, providers.Set("available", statePending), providers.OneOf, providers.Immutable)
 		wantString(&r, pathVPCID, c.vpcID, providers.Immutable)
 		wantString(&r, pathSubnetID, n.subnet, providers.Immutable)
 		wantTags(&r, c.name, c.clusterTags(c.name+"-nat", infrav1.CommonRoleTagValue, nil))
 		w.add(r)
 	}
+}
+
+// needsGateway gives the internet gateway where something planned has a public
+// address, which EC2 gives in no VPC without one.
+func (c *clusterView) needsGateway() []providers.ID {
+	if !c.plan || !c.managed {
+		return nil
+	}
+	id, _ := c.internetGateway()
+	return []providers.ID{{Kind: providers.KindInternetGateway, Name: id}}
 }
 
 // aclWants adds the network ACL that every subnet of a managed VPC has: the

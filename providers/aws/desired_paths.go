@@ -51,4 +51,9 @@ const (
 	pathListeners            = "/listeners"
 	pathCrossZone            = "/attributes/crossZone"
 	pathIdleTimeout          = "/attributes/idleTimeout"
+	pathDNSName              = "/dnsName"
+	pathAddressType          = "/ipAddressType"
+	pathPublicIPs            = "/publicIps"
+	pathProtection           = "/attributes/deletionProtection"
+	pathAllocations          = "/allocationIds"
 )

@@ -21,8 +21,8 @@ type clusterView struct {
 	spec   *infrav1.AWSCluster
 	noSpec string
 	snap   *providers.Snapshot
-	// plan has what is not created yet under provisional ids, and takes from
-	// the cloud no more than what was made for this very object.
+	// plan has what is not recorded under provisional ids: whoever builds
+	// records what it makes, and Create finds what an earlier call made.
 	plan bool
 	// external is infrastructure that something else than CAPA manages.
 	external bool
@@ -77,12 +77,15 @@ func (c *clusterView) findVPC() (id, why string) {
 	if id := c.vpc().ID; id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindVPC, "VPC", c.mayBeOurs)
+	return c.byTag(providers.KindVPC, whatVPC, func(*providers.Resource) bool { return true })
 }
 
 // byTag gives the only living resource of a kind that carries the cluster's
 // ownership tag and passes the test.
 func (c *clusterView) byTag(kind, what string, is func(*providers.Resource) bool) (id, why string) {
+	if c.plan {
+		return c.notCreated(kind, what)
+	}
 	if err, known := c.snap.Covered(kind, ""); err != nil || !known {
 		return "", what + " not recorded, and not to be found by its tags: " + notRead(kind, err)
 	}
@@ -111,13 +114,6 @@ func (c *clusterView) notCreated(kind, what string) (id, why string) {
 	return "", what + " not created yet"
 }
 
-// mayBeOurs tells resources of this cluster from those of another of the same
-// name, as far as it matters: whoever builds takes up what was made for the very
-// AWSCluster and nothing else.
-func (c *clusterView) mayBeOurs(r *providers.Resource) bool {
-	return !c.plan || tagOf(r, ownerTag) == string(c.spec.UID)
-}
-
 // inVPC is the test for resources of the cluster's VPC with a name.
 func (c *clusterView) inVPC(name string) func(*providers.Resource) bool {
 	return func(r *providers.Resource) bool {
@@ -134,7 +130,7 @@ func (c *clusterView) group(role infrav1.SecurityGroupRole) (id, why string) {
 	if id := c.spec.Status.Network.SecurityGroups[role].ID; id != "" {
 		return id, ""
 	}
-	what := fmt.Sprintf("security group of role %s", role)
+	what := whatGroup(role)
 	if c.vpcID == "" {
 		return "", what + ": " + c.noVPC
 	}

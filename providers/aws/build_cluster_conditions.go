@@ -43,6 +43,7 @@ func (n *clusterNote) aspects() []aspect {
 // conditions says of each aspect what is open, and of the whole what the cluster
 // waits for. What is not known now is left as it was.
 func (n *clusterNote) conditions(waiting string) {
+	n.understood()
 	if n.progress.Plan != nil {
 		for _, x := range n.aspects() {
 			n.aspect(&x)
@@ -57,6 +58,28 @@ func (n *clusterNote) conditions(waiting string) {
 		})
 	default:
 		n.set(clusterv1beta1.Condition{Type: clusterv1beta1.ReadyCondition, Status: "False", Reason: reasonWaiting, Severity: clusterv1beta1.ConditionSeverityInfo, Message: waiting})
+	}
+}
+
+// SpecUnderstoodCondition is false where a spec has what is no field of its kind,
+// which has no effect. CAPA has no condition for it.
+const (
+	SpecUnderstoodCondition clusterv1beta1.ConditionType = "SpecUnderstood"
+
+	reasonMisplaced = "MisplacedFields"
+)
+
+// understood says what of the spec has no effect. Nothing is said of a spec that
+// never had any such thing.
+func (n *clusterNote) understood() {
+	if text := n.progress.Misplaced; text != "" {
+		n.set(clusterv1beta1.Condition{
+			Type: SpecUnderstoodCondition, Status: "False", Reason: reasonMisplaced, Severity: clusterv1beta1.ConditionSeverityWarning, Message: clean(text),
+		})
+		return
+	}
+	if slices.ContainsFunc(n.a.Status.Conditions, func(c clusterv1beta1.Condition) bool { return c.Type == SpecUnderstoodCondition }) {
+		n.set(clusterv1beta1.Condition{Type: SpecUnderstoodCondition, Status: "True"})
 	}
 }
 

@@ -3,11 +3,8 @@ package management
 import (
 	"context"
 	"fmt"
-	"path"
-	"strings"
 	"sync"
 
-	"github.com/vmware/govmomi/object"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	vspherev1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
@@ -50,12 +47,12 @@ func (b *vsphereBooter) reconcile(ctx context.Context, req reconcile.Request) (r
 	if f == nil {
 		return reconcile.Result{}, nil
 	}
-	vm, uuid, err := virtualMachine(ctx, g.VSphere(), vsm.Name)
+	vm, uuid, err := g.VSphere().Named(ctx, vsm.Name)
 	if err != nil || vm == nil {
 		return reconcile.Result{RequeueAfter: soon}, err
 	}
 	if len(vsm.Status.Addresses) == 0 || vsm.Spec.ProviderID != "vsphere://"+uuid {
-		return reconcile.Result{RequeueAfter: soon}, g.VSphere().Boot(ctx, vm.Reference(), b.address(req.NamespacedName, f, machine))
+		return reconcile.Result{RequeueAfter: soon}, g.VSphere().Boot(ctx, *vm, b.address(req.NamespacedName, f, machine))
 	}
 	f.add(vsphereHost(machine, vsm, uuid))
 	return reconcile.Result{}, nil
@@ -72,20 +69,6 @@ func (b *vsphereBooter) address(name types.NamespacedName, f *fleet, m *clusterv
 		b.booted[name] = as
 	}
 	return as.address
-}
-
-// virtualMachine finds one by its name, nil if there is none yet.
-func virtualMachine(ctx context.Context, v *VSphereCloud, name string) (*object.VirtualMachine, string, error) {
-	all, err := v.Finder.VirtualMachineList(ctx, "/*/vm/...")
-	if err != nil {
-		return nil, "", fmt.Errorf("list virtual machines: %w", err)
-	}
-	for _, vm := range all {
-		if path.Base(vm.InventoryPath) == name {
-			return vm, strings.ToLower(vm.UUID(ctx)), nil
-		}
-	}
-	return nil, "", nil
 }
 
 func vsphereHost(m *clusterv1.Machine, vsm *vspherev1.VSphereMachine, uuid string) host {

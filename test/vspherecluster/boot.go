@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
@@ -22,6 +23,25 @@ func (v *VCenter) Boot(ctx context.Context, vm types.ManagedObjectReference, add
 		return nil
 	}
 	return setGuest(ctx, machine, address, types.VirtualMachineToolsRunningStatusGuestToolsRunning)
+}
+
+// Named finds a virtual machine by its name, with its BIOS UUID; nil if there is none.
+func (v *VCenter) Named(ctx context.Context, name string) (*types.ManagedObjectReference, string, error) {
+	all, err := view.NewManager(v.Client.Client).CreateContainerView(ctx, v.Client.ServiceContent.RootFolder, []string{"VirtualMachine"}, true)
+	if err != nil {
+		return nil, "", fmt.Errorf("list virtual machines: %w", err)
+	}
+	defer func() { _ = all.Destroy(context.WithoutCancel(ctx)) }() // it ends with the session at the latest
+	var vms []mo.VirtualMachine
+	if err := all.Retrieve(ctx, []string{"VirtualMachine"}, []string{"name", "config.uuid"}, &vms); err != nil {
+		return nil, "", fmt.Errorf("list virtual machines: %w", err)
+	}
+	for i := range vms {
+		if vms[i].Name == name && vms[i].Config != nil {
+			return &vms[i].Self, vms[i].Config.Uuid, nil
+		}
+	}
+	return nil, "", nil
 }
 
 // WithoutDRS switches off what chooses hosts in a compute cluster, which the

@@ -30,7 +30,6 @@ const usersManifests = "../management/testdata"
 // applies a cluster as it stands in their files; the program makes it, and says
 // what in them has no effect.
 func TestUsersManifests(t *testing.T) {
-	long(t)
 	ctx := t.Context()
 	g := management.Start(t, management.Boots(), management.In(metav1.NamespaceDefault))
 	cloud := g.StartAWS(ec2sim.Options{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -252,6 +253,47 @@ func TestBeingDeleted(t *testing.T) {
 				if f.Reason != tc.says || f.Tentative {
 					t.Errorf("%s: reason %q, want %q", f.Resource.ID, f.Reason, tc.says)
 				}
+			}
+			if orphans := detector.Orphans([]detector.Result{r}, snap, detector.Unseen{}); len(orphans) > 0 {
+				t.Errorf("orphans: %+v", orphans)
+			}
+		})
+	}
+}
+
+// What has not been there once is still being made: half of a network is no drift
+// of a network. Whoever makes it compares it all the same.
+func TestBeingMade(t *testing.T) {
+	live := func(o *providers.Owner) {
+		o.Infra = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(longAgo)}}
+	}
+	of := func(mods ...func(*providers.Owner)) *providers.Owner { return genOwner("m1", mods...) }
+	ofCluster := func(o *providers.Owner) { o.Machine = nil }
+	for name, c := range map[string]struct {
+		owner    *providers.Owner
+		building bool
+		says     string // empty is drift
+	}{
+		"a machine":              {owner: of(live), says: "Machine m1 is still being made"},
+		"a cluster":              {owner: of(live, ofCluster), says: "the infrastructure of Cluster c1 is still being made"},
+		"for whoever makes it":   {owner: of(live), building: true},
+		"from a file":            {owner: of()},
+		"a machine that is made": {owner: of(live, func(o *providers.Owner) { o.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })},
+		"a cluster that is made": {owner: of(live, ofCluster, func(o *providers.Owner) { o.Cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })},
+		// It has been there once, and is not now: that is what drift is.
+		"a machine that is lost": {owner: of(live, func(o *providers.Owner) { o.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(false) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap := snapshot(have("i-1", tagged("c1"), str("/state", "stopped")))
+			opt := options
+			opt.Building = c.building
+			r := detector.Compare(c.owner, []providers.Resource{want("i-1", str("/state", "running"))}, snap, opt)
+			if len(r.Findings) != 1 {
+				t.Fatalf("findings: %+v", r.Findings)
+			}
+			f := r.Findings[0]
+			if c.says == "" && f.Status != drifted || c.says != "" && (f.Status != notChecked || f.Reason != c.says) {
+				t.Errorf("it is %s: %q", f.Status, f.Reason)
 			}
 			if orphans := detector.Orphans([]detector.Result{r}, snap, detector.Unseen{}); len(orphans) > 0 {
 				t.Errorf("orphans: %+v", orphans)

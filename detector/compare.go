@@ -40,6 +40,9 @@ func compareWanted(owner *providers.Owner, w *providers.Resource, snap *provider
 	if reason := beingDeleted(owner); reason != "" {
 		return single(owner, snap, w, nil, NotChecked, reason)
 	}
+	if reason := beingMade(owner); reason != "" && !opt.Building {
+		return single(owner, snap, w, nil, NotChecked, reason)
+	}
 	if reason := notComparable(w, snap); reason != "" {
 		return single(owner, snap, w, nil, NotChecked, reason)
 	}
@@ -70,6 +73,28 @@ func beingDeleted(o *providers.Owner) string {
 		return "Machine " + o.Machine.Name + " is being deleted"
 	case o.Cluster != nil && deleted(o.Cluster):
 		return "Cluster " + o.Cluster.Name + " is being deleted"
+	default:
+		return ""
+	}
+}
+
+// beingMade says that the owner's infrastructure has not been there once, as far as
+// Cluster API has recorded (contract, "initialization"): what is there of it is
+// half made, by somebody who does not need to be told so, and what is wanted of it
+// may follow from what is made next. An object without a creation time, from a
+// file, is at rest.
+func beingMade(o *providers.Owner) string {
+	if o.Infra == nil {
+		return ""
+	}
+	made := o.Infra.GetCreationTimestamp()
+	switch {
+	case made.IsZero():
+		return ""
+	case o.Machine != nil && o.Machine.Status.Initialization.InfrastructureProvisioned == nil:
+		return "Machine " + o.Machine.Name + " is still being made"
+	case o.Machine == nil && o.Cluster != nil && o.Cluster.Status.Initialization.InfrastructureProvisioned == nil:
+		return "the infrastructure of Cluster " + o.Cluster.Name + " is still being made"
 	default:
 		return ""
 	}

@@ -21,6 +21,9 @@ type Options struct {
 	// CreationGrace is how old a resource must be before its absence is
 	// believed; zero means [DefaultCreationGrace].
 	CreationGrace time.Duration
+	// Building has owners compared whose infrastructure is still being made: for
+	// whoever makes it.
+	Building bool
 }
 
 // Result is what comparing one owner came to.

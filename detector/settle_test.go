@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/holdfast-io/holdfast/detector"
@@ -123,6 +124,7 @@ func TestSettle(t *testing.T) {
 func createdAt(at time.Time) func(*providers.Owner) {
 	return func(o *providers.Owner) {
 		o.Infra = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
+		o.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	}
 }
 

@@ -90,6 +90,9 @@ type BootstrapData struct {
 
 // Progress is how far the building of an owner has come.
 type Progress struct {
+	// Before is what has to come before anything is made, one of the words
+	// below; empty if nothing has.
+	Before string
 	// Plan is what is wanted, as planned last; nil if it could not be planned.
 	Plan []Resource
 	// Open are the resources that are not as wanted yet, with why in one line.
@@ -98,9 +101,18 @@ type Progress struct {
 	// that At names, or on the whole where it names none.
 	Failed error
 	At     ID
+	// Misplaced says, in a sentence, what stands in the owner's spec and is no
+	// field of its kind; empty if nothing does.
+	Misplaced string
 	// Deleting says that the owner is being unmade.
 	Deleting bool
 }
+
+// What has to come before a machine is made, as reasons of conditions.
+const (
+	WaitingForClusterInfrastructure = "WaitingForClusterInfrastructure"
+	WaitingForBootstrapData         = "WaitingForBootstrapData"
+)
 
 // provisional stands before the names of resources that are still to be made.
 // No cloud's ids have a space.

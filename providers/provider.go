@@ -80,6 +80,10 @@ type Registration struct {
 	// Owners are the infrastructure kinds that the provider gives a desired
 	// state for: its machines, clusters and their kin.
 	Owners []OwnerKind
+	// Initial gives cluster-scoped objects that upstream's controller makes when
+	// it starts and that owners refer to by default; nil is none. Whoever takes
+	// its place makes them where they are not there.
+	Initial func() []client.Object
 	// Related are further kinds to load: templates, identities, zones.
 	Related []schema.GroupVersionKind
 	// Bootstrap are kinds that a Machine's spec.bootstrap.configRef may name and

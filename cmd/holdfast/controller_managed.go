@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -21,14 +23,19 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
 	"github.com/holdfast-io/holdfast/inventory"
+	"github.com/holdfast-io/holdfast/providers/aws"
+	"github.com/holdfast-io/holdfast/providers/node"
 	"github.com/holdfast-io/holdfast/reconcilers/core"
+	"github.com/holdfast-io/holdfast/reconcilers/infra"
 	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 	"github.com/holdfast-io/holdfast/reconcilers/infra/versions"
+	"github.com/holdfast-io/holdfast/reconcilers/providerobjects"
 	"github.com/holdfast-io/holdfast/reconcilers/servingcert"
 )
 
@@ -36,7 +43,7 @@ import (
 // them does anything.
 func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "Cluster API's own reconcilers to run too: core, kubeadm, or auto for what Provider objects name (docs/managed.md); none beside an installed Cluster API")
+	f.StringSliceVar(&c.Reconcilers, "reconcilers", c.Reconcilers, "reconcilers of Cluster API to run too: core, kubeadm, aws, vsphere, or auto for what Provider objects name (docs/managed.md); none beside an installed Cluster API")
 	f.BoolVar(&c.ReconcilersTakeover, "reconcilers-takeover", c.ReconcilersTakeover, "start --reconcilers although upstream's own controller managers seem to run")
 	f.StringToIntVar(&c.ReconcilersConcurrency, "reconcilers-concurrency", c.ReconcilersConcurrency, "CONTROLLER=N objects that one of the --reconcilers handles at a time, such as machine=200; others as upstream")
 	f.DurationVar(&c.ReconcilersSyncPeriod.Duration, "reconcilers-sync-period", c.ReconcilersSyncPeriod.Duration, "time after which the --reconcilers look at every object again")
@@ -50,7 +57,7 @@ func (c *controllerConfig) registerManaged(cmd *cobra.Command) {
 	f.BoolVar(&c.WebhookCertRotate, "webhook-cert-rotate", c.WebhookCertRotate, "make the certificate in --webhook-cert-secret, which is to be there, and renew it in time")
 	f.StringVar(&c.WebhookService, "webhook-service", c.WebhookService, "NAMESPACE/NAME of the Service by which the API server asks the webhooks; ca.crt of --webhook-cert-secret is kept where something points at it")
 	f.StringSliceVar(&c.WebhookConfigurations, "webhook-configurations", c.WebhookConfigurations, "names of webhook configurations in which ca.crt is kept, beside the CRDs of the --reconcilers")
-	completeWith(cmd, "reconcilers", "core", "kubeadm", autoReconcilers)
+	completeWith(cmd, "reconcilers", "core", "kubeadm", "aws", "vsphere", autoReconcilers)
 }
 
 // managed says what of upstream's is to run, nil if nothing is.
@@ -200,4 +207,54 @@ func (d *controller) setUpManaged(ctx context.Context) error {
 	}
 	misplaced.Serve(d.manager.GetWebhookServer())
 	return d.setUpProviders(ctx)
+}
+
+// setUpInfrastructure adds the reconcilers of the infrastructures that were named,
+// on the providers that the daemon reads by: they share sessions and quotas.
+func (d *controller) setUpInfrastructure(ctx context.Context) error {
+	if d.managed == nil {
+		return nil
+	}
+	for _, r := range registrations(false) {
+		if !d.managed.Has(core.Part(r.Name)) {
+			continue
+		}
+		cloud := d.clouds[r.Name]
+		if with, ok := cloud.(*node.Provider); ok {
+			cloud = with.Cloud()
+		}
+		o := &infra.Options{
+			Registration: r, Provider: cloud, WatchFilter: d.managed.WatchFilter, Events: d.events,
+			Controller: func(name string) ctrlcontroller.Options {
+				return d.managed.ControllerOptions(name, d.manager.GetLogger())
+			},
+		}
+		if err := o.SetUp(ctx, d.manager); err != nil {
+			return fmt.Errorf("--reconcilers %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// registeredKeys gives the access key that a Provider object names, which is asked
+// for by every machine of a sweep and read again as seldom as identities are.
+func (d *controller) registeredKeys() aws.Keys {
+	source := providerobjects.Source{Reader: d.manager.GetAPIReader(), Namespace: d.managed.Namespace}
+	var (
+		mu   sync.Mutex
+		keys providerobjects.AWSKeys
+		has  bool
+		read time.Time
+	)
+	return func(ctx context.Context) (id, secret, token string, ok bool, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(read) > keepIdentities {
+			if keys, has, err = source.AWS(ctx); err != nil {
+				return "", "", "", false, err
+			}
+			read = time.Now()
+		}
+		return keys.AccessKeyID, keys.SecretAccessKey, keys.SessionToken, has, nil
+	}
 }

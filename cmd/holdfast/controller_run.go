@@ -97,6 +97,9 @@ func newController(ctx context.Context, c *controllerConfig, cfg *rest.Config, l
 	if d.events, err = newRecorder(d.manager.GetConfig(), d.manager.GetHTTPClient(), d.kinds.Scheme(), log); err != nil {
 		return nil, err
 	}
+	if err := d.setUpInfrastructure(ctx); err != nil {
+		return nil, err
+	}
 	openAPI, err := discovery.NewDiscoveryClientForConfigAndClient(d.manager.GetConfig(), d.manager.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -268,7 +271,11 @@ func (d *controller) makeClouds(c *controllerConfig) error {
 	reader := &inventory.Single{Kinds: d.kinds, Reader: d.manager.GetAPIReader(), Mapper: d.manager.GetRESTMapper(),
 		Keep: keepIdentities, Now: time.Now}
 	d.clouds = map[string]providers.Provider{}
-	for _, r := range registrations(c.Nodes, aws.WithEvents(c.events())) {
+	forAWS := []aws.Option{aws.WithEvents(c.events())}
+	if d.managed != nil && d.managed.Has(core.AWS) {
+		forAWS = append(forAWS, aws.WithKeys(d.registeredKeys()))
+	}
+	for _, r := range registrations(c.Nodes, forAWS...) {
 		p, err := r.New(reader)
 		if err != nil {
 			d.close()

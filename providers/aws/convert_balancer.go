@@ -28,6 +28,7 @@ func (c converter) classicBalancer(in *elbtypes.LoadBalancerDescription) *provid
 	word(c, r, "/type", "classic")
 	c.text(r, "/scheme", in.Scheme)
 	c.text(r, "/vpcId", in.VPCId)
+	c.text(r, pathDNSName, in.DNSName)
 	c.set(r, "/subnets", in.Subnets)
 	c.set(r, "/securityGroups", in.SecurityGroups)
 	var listeners, targets []string
@@ -82,6 +83,8 @@ func (c converter) balancer(in *elbv2types.LoadBalancer) *providers.Resource {
 	word(c, r, "/type", in.Type)
 	word(c, r, "/scheme", in.Scheme)
 	c.text(r, "/vpcId", in.VpcId)
+	c.text(r, pathDNSName, in.DNSName)
+	word(c, r, pathAddressType, in.IpAddressType)
 	c.set(r, "/securityGroups", in.SecurityGroups)
 	var subnets []string
 	for i := range in.AvailabilityZones {
@@ -90,6 +93,9 @@ func (c converter) balancer(in *elbv2types.LoadBalancer) *providers.Resource {
 		}
 	}
 	c.set(r, "/subnets", subnets)
+	if s := in.State; s != nil {
+		word(c, r, pathState, s.Code)
+	}
 	if s := in.State; s != nil && s.Code == elbv2types.LoadBalancerStateEnumFailed {
 		r.Warnings = append(r.Warnings, "the load balancer could not be set up: "+deref(s.Reason))
 	}
@@ -104,7 +110,7 @@ var attributePaths = map[string]struct {
 }{
 	"load_balancing.cross_zone.enabled": {"/attributes/crossZone", true},
 	"idle_timeout.timeout_seconds":      {"/attributes/idleTimeout", false},
-	"deletion_protection.enabled":       {"/attributes/deletionProtection", true},
+	"deletion_protection.enabled":       {pathProtection, true},
 }
 
 func (c converter) balancerAttributes(r *providers.Resource, attributes []elbv2types.LoadBalancerAttribute) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 
 	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/canonical"
@@ -36,7 +37,7 @@ type device struct{ name, volume string }
 
 // instanceFields is what an instance of CAPA's has, tags and volumes included,
 // for the room that is made for them.
-const instanceFields = 35
+const instanceFields = 36
 
 // closedInstance says that absence of these in an answer is absence in EC2.
 // The joins with volumes, events and load balancers add theirs.
@@ -66,6 +67,9 @@ func (c converter) instance(in *ec2types.Instance) seenInstance {
 		return s
 	}
 	r.Closed = closedInstance
+	if words := addressWords(in); words != "" {
+		r.Fields.Set(pathAddresses, providers.Field{Value: providers.String(words)})
+	}
 	c.tags(r, in.Tags)
 	c.instanceSpec(r, in)
 	c.metadata(r, in.MetadataOptions)
@@ -189,4 +193,29 @@ func scheduledEvents(events []ec2types.InstanceStatusEvent) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// addressWords gives an instance's addresses in the order in which CAPA lists
+// them, interface by interface, as "InternalDNS=NAME InternalIP=ADDRESS". They
+// are one field, as nothing is compared with them.
+func addressWords(in *ec2types.Instance) string {
+	var words []string
+	add := func(kind clusterv1beta1.MachineAddressType, address *string) {
+		if a := deref(address); a != "" && !strings.ContainsAny(a, " =") {
+			words = append(words, string(kind)+"="+a)
+		}
+	}
+	for i := range in.NetworkInterfaces {
+		eni := &in.NetworkInterfaces[i]
+		add(clusterv1beta1.MachineInternalDNS, eni.PrivateDnsName)
+		add(clusterv1beta1.MachineInternalIP, eni.PrivateIpAddress)
+		if a := eni.Association; a != nil {
+			add(clusterv1beta1.MachineExternalDNS, a.PublicDnsName)
+			add(clusterv1beta1.MachineExternalIP, a.PublicIp)
+		}
+		for j := range eni.Ipv6Addresses {
+			add(clusterv1beta1.MachineInternalIP, eni.Ipv6Addresses[j].Ipv6Address)
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -25,10 +25,15 @@ import (
 // What CAPA makes of a spec was read from Cluster API Provider AWS v2.13.0;
 // comments name the rule where it is not plain.
 func desired(owner *providers.Owner, snap *providers.Snapshot) ([]providers.Resource, error) {
+	return wanted(owner, snap, false)
+}
+
+// wanted is desired, or with plan what [Provider.Plan] gives.
+func wanted(owner *providers.Owner, snap *providers.Snapshot, plan bool) ([]providers.Resource, error) {
 	if owner == nil || owner.Cluster == nil || snap == nil {
 		return nil, fmt.Errorf("wanted state of %s: an owner with its Cluster and a snapshot are needed", refOf(owner))
 	}
-	w := &wants{owner: owner, cluster: newClusterView(owner, snap)}
+	w := &wants{owner: owner, cluster: newClusterView(owner, snap, plan)}
 	switch infra := owner.Infra.(type) {
 	case *infrav1.AWSMachine:
 		w.machine(infra)

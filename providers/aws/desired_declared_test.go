@@ -75,7 +75,7 @@ func TestDeclaredPublic(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			cluster := genAWSCluster(append([]func(*infrav1.AWSCluster){withNetwork, flipped(tt.id)}, tt.mods...)...)
-			c := newClusterView(clusterOwner(cluster), genSnapshot())
+			c := newClusterView(clusterOwner(cluster), genSnapshot(), false)
 			c.resolveSubnets()
 			if s := c.subnets[1]; s.public != tt.public || s.adopted != tt.adopted {
 				t.Errorf("public %v adopted %v, want %v and %v", s.public, s.adopted, tt.public, tt.adopted)

@@ -59,6 +59,9 @@ func (w *wants) managedGroup(role infrav1.SecurityGroupRole, id string) {
 		// may be it.
 		match = providers.Contains
 	}
+	if words := providers.Set(rules.words...); words.Provisional() {
+		match = providers.Contains // what is there may be what is not known yet
+	}
 	if match == providers.Exactly || len(rules.words) > 0 {
 		wantMatch(&r, pathIngress, providers.Set(rules.words...), match, providers.InPlace)
 	}
@@ -93,6 +96,11 @@ func (w *wants) defaultGroup() {
 	const name = "default"
 	groups := ofKind(c.snap, providers.KindSecurityGroup)
 	at := slices.IndexFunc(groups, c.inVPC(name))
+	if at < 0 && c.plan {
+		// EC2 makes it with the VPC, and the next read shows it.
+		w.add(providers.Resource{ID: providers.Provisional(providers.KindSecurityGroup, whatDefaultGroup), Name: whatDefaultGroup, Unsettled: true})
+		return
+	}
 	if at < 0 {
 		w.unrecorded(providers.KindSecurityGroup, name, fmt.Sprintf("the default group of VPC %q was not seen", c.vpcID))
 		return

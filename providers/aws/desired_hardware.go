@@ -87,8 +87,11 @@ func (i *instanceWants) cpu() {
 
 // unmodelled reports set fields that nothing is read of, so that they are not
 // taken for compared. A field that holds what the API server fills in says
-// nothing of a user.
+// nothing of a user. Whoever builds sets them, or refuses to.
 func (i *instanceWants) unmodelled() {
+	if i.cluster.plan {
+		return
+	}
 	spec := &i.m.Spec
 	var fields []string
 	note := func(field string, set bool) {

@@ -34,6 +34,10 @@ func (w *wants) loadBalancerWants() {
 		r := w.made(providers.KindLoadBalancer, lb.id, lb.name, infrav1.LoadBalancerReadyCondition)
 		if lb.managed {
 			w.managedLoadBalancer(&r, lb)
+			r.Needs = w.needsOf(&r, map[string]string{pathSubnets: providers.KindSubnet, pathSecurityGroups: providers.KindSecurityGroup})
+			if lb.scheme == infrav1.ELBSchemeInternetFacing {
+				r.Needs = append(r.Needs, w.cluster.needsGateway()...)
+			}
 		}
 		w.add(r)
 	}
@@ -133,6 +137,9 @@ func (w *wants) loadBalancerSubnets(r *providers.Resource, lb *lbView) {
 	}
 	var ids []string
 	for _, zone := range zones {
+		if len(byZone[zone]) > 1 && w.cluster.plan && lb.seen == nil {
+			byZone[zone] = byZone[zone][:1] // which CAPA takes
+		}
 		if len(byZone[zone]) > 1 {
 			whole = false
 			continue

@@ -135,12 +135,15 @@ func (c *clusterView) loadBalancerName(lb *lbView, status *infrav1.LoadBalancer)
 // and another's ARN: the recorded one, else that of the load balancer with the
 // name, which is unique in a region (CreateLoadBalancer, Name).
 func (c *clusterView) loadBalancerID(lb *lbView, status *infrav1.LoadBalancer) (id, why string) {
+	if c.plan {
+		return c.plannedLoadBalancer(lb, status)
+	}
 	recorded := status.Name != "" || status.ARN != "" || status.DNSName != "" ||
 		c.spec.Spec.ControlPlaneEndpoint.Host != ""
 	if lb.kind == lbClassic {
 		id := lbClassic + "/" + lb.name
 		if _, seen := c.snap.Resources[providers.ID{Kind: providers.KindLoadBalancer, Name: id}]; !seen && !recorded {
-			return "", "load balancer " + lb.name + " not created yet"
+			return c.notCreated(providers.KindLoadBalancer, whatBalancer(lb.name))
 		}
 		return id, ""
 	}
@@ -158,7 +161,25 @@ func (c *clusterView) loadBalancerID(lb *lbView, status *infrav1.LoadBalancer) (
 	if recorded {
 		return "", "load balancer " + lb.name + " is not there, and its ARN was never recorded"
 	}
-	return "", "load balancer " + lb.name + " not created yet"
+	return c.notCreated(providers.KindLoadBalancer, whatBalancer(lb.name))
+}
+
+// plannedLoadBalancer gives the recorded one, or one that the user named and
+// brought: it carries no cluster's tags.
+func (c *clusterView) plannedLoadBalancer(lb *lbView, status *infrav1.LoadBalancer) (id, why string) {
+	switch {
+	case lb.kind == lbClassic && status.Name != "":
+		return classicPrefix + lb.name, ""
+	case lb.kind != lbClassic && status.ARN != "":
+		return status.ARN, ""
+	case lb.spec.Name != nil:
+		for _, r := range ofKind(c.snap, providers.KindLoadBalancer) {
+			if r.Name == lb.name && r.Closes("/tags") && len(r.ClusterTags) == 0 && (textOf(r, pathLBType) == lbClassic) == (lb.kind == lbClassic) {
+				return r.ID.Name, ""
+			}
+		}
+	}
+	return c.notCreated(providers.KindLoadBalancer, whatBalancer(lb.name))
 }
 
 // listeners are the API server's and the additional ones, with the target

@@ -15,9 +15,10 @@ import (
 
 // Values of an instance's fields.
 const (
-	stateRunning = "running"
-	statePending = "pending"
-	registered   = "registered"
+	stateRunning      = "running"
+	statePending      = "pending"
+	stateShuttingDown = "shutting-down"
+	registered        = "registered"
 )
 
 // machine adds what an AWSMachine wants: its instance, and a resource for each
@@ -28,6 +29,8 @@ func (w *wants) machine(m *infrav1.AWSMachine) {
 	case why != "":
 		w.unrecorded(providers.KindInstance, m.Name, why)
 		return
+	case id == "" && w.cluster.plan:
+		id = w.launched(m)
 	case id == "":
 		w.unsettledMachine(m)
 		return
@@ -49,7 +52,19 @@ func (w *wants) machine(m *infrav1.AWSMachine) {
 	}
 	i := &instanceWants{wants: w, r: &r, m: m, seen: w.cluster.snap.Resources[r.ID]}
 	i.all()
+	r.Unsettled = w.cluster.plan && textOf(i.seen, pathState) == statePending
 	w.add(r)
+}
+
+// launched gives the instance that was launched for this very AWSMachine and is
+// not recorded yet, else a provisional id.
+func (w *wants) launched(m *infrav1.AWSMachine) string {
+	for _, seen := range ofKind(w.cluster.snap, providers.KindInstance) {
+		if seen.Gone == "" && tagOf(seen, ownerTag) == string(m.UID) {
+			return seen.ID.Name
+		}
+	}
+	return providers.Provisional(providers.KindInstance, m.Name).Name
 }
 
 // machineIdentity gives the instance that the machine's objects record. Two

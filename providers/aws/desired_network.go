@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 
@@ -57,6 +58,17 @@ func (w *wants) needs(kind string, ids ...string) []providers.ID {
 	for _, id := range ids {
 		if id != "" {
 			out = append(out, providers.ID{Kind: kind, Name: id})
+		}
+	}
+	return out
+}
+
+// needsOf gives what the elements of some of a resource's fields name.
+func (w *wants) needsOf(r *providers.Resource, kinds map[string]string) []providers.ID {
+	var out []providers.ID
+	for path, f := range r.Fields.All() {
+		if kind, ok := kinds[path]; ok {
+			out = append(out, w.needs(kind, f.Value.Elements()...)...)
 		}
 	}
 	return out
@@ -139,14 +151,14 @@ func (c *clusterView) internetGateway() (id, why string) {
 	if id := deref(c.vpc().InternetGatewayID); id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindInternetGateway, "internet gateway", c.attachedGateway(false))
+	return c.byTag(providers.KindInternetGateway, whatGateway, c.attachedGateway(false))
 }
 
 func (c *clusterView) egressOnlyGateway() (id, why string) {
 	if id := deref(c.vpc().IPv6.EgressOnlyInternetGatewayID); id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindInternetGateway, "egress-only internet gateway", c.attachedGateway(true))
+	return c.byTag(providers.KindInternetGateway, whatEgressOnly, c.attachedGateway(true))
 }
 
 func (c *clusterView) attachedGateway(egressOnly bool) func(*providers.Resource) bool {
@@ -208,14 +220,28 @@ func (c *clusterView) natGateways() []natView {
 }
 
 func (c *clusterView) natID(s *subnetView) (id, why string) {
-	if id := deref(s.spec.NatGatewayID); id != "" {
+	if id := deref(s.spec.NatGatewayID); id != "" && !c.failedNAT(id) {
 		return id, ""
 	}
-	what := "NAT gateway of zone " + s.zone
+	what := whatNAT(s.zone)
 	if s.id == "" {
 		return "", what + ": " + s.why
 	}
 	return c.byTag(providers.KindNATGateway, what, func(r *providers.Resource) bool { return textOf(r, pathSubnetID) == s.id })
+}
+
+// failedNAT reports a gateway that EC2 could not make and that is planned anew:
+// it never was one (NatGateway, State).
+func (c *clusterView) failedNAT(id string) bool {
+	seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: id}]
+	return c.plan && seen != nil && textOf(seen, pathState) == string(ec2types.NatGatewayStateFailed)
+}
+
+// pendingNAT reports a gateway that EC2 is still making. A route to it has to
+// wait for it.
+func (c *clusterView) pendingNAT(id string) bool {
+	seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: id}]
+	return c.plan && textOf(seen, pathState) == statePending
 }
 
 func (w *wants) natWants(nats []natView) {
@@ -227,12 +253,24 @@ func (w *wants) natWants(nats []natView) {
 		}
 		r := w.made(providers.KindNATGateway, n.id, c.name+"-nat", infrav1.NatGatewaysReadyCondition)
 		r.Needs = w.needs(providers.KindSubnet, n.subnet)
+		r.Needs = append(r.Needs, c.needsGateway()...)
+		r.Unsettled = c.pendingNAT(n.id)
 		wantMatch(&r, pathState, providers.Set("available", statePending), providers.OneOf, providers.Immutable)
 		wantString(&r, pathVPCID, c.vpcID, providers.Immutable)
 		wantString(&r, pathSubnetID, n.subnet, providers.Immutable)
 		wantTags(&r, c.name, c.clusterTags(c.name+"-nat", infrav1.CommonRoleTagValue, nil))
 		w.add(r)
 	}
+}
+
+// needsGateway gives the internet gateway where something planned has a public
+// address, which EC2 gives in no VPC without one.
+func (c *clusterView) needsGateway() []providers.ID {
+	if !c.plan || !c.managed {
+		return nil
+	}
+	id, _ := c.internetGateway()
+	return []providers.ID{{Kind: providers.KindInternetGateway, Name: id}}
 }
 
 // aclWants adds the network ACL that every subnet of a managed VPC has: the
@@ -249,6 +287,9 @@ func (w *wants) aclWants() {
 			acl = r
 			break
 		}
+	}
+	if acl == nil && c.plan {
+		return // EC2 makes it with the VPC
 	}
 	if acl == nil {
 		why := "the default network ACL of " + c.vpcID + " was not seen"

@@ -3,6 +3,8 @@ package aws
 // Paths of fields, as wanted and seen resources name them.
 const (
 	pathState                = "/state"
+	pathStateReason          = "/stateReason"
+	pathAddresses            = "/addresses"
 	pathScheduledEvents      = "/scheduledEvents"
 	pathInstanceType         = "/instanceType"
 	pathImageID              = "/imageId"
@@ -49,4 +51,9 @@ const (
 	pathListeners            = "/listeners"
 	pathCrossZone            = "/attributes/crossZone"
 	pathIdleTimeout          = "/attributes/idleTimeout"
+	pathDNSName              = "/dnsName"
+	pathAddressType          = "/ipAddressType"
+	pathPublicIPs            = "/publicIps"
+	pathProtection           = "/attributes/deletionProtection"
+	pathAllocations          = "/allocationIds"
 )

@@ -29,6 +29,9 @@ type tableWants struct {
 // table; then it must serve all of them.
 func (w *wants) routeWants(nats []natView) {
 	c := w.cluster
+	if c.plan && !c.managed {
+		return // whoever brought the VPC routes in it
+	}
 	var tables []*tableWants
 	for i := range c.subnets {
 		s := &c.subnets[i]
@@ -120,6 +123,9 @@ func (w *wants) routes(r *providers.Resource, s *subnetView, nats []natView) {
 		return
 	}
 	nat := natFor(s, nats)
+	if c.pendingNAT(nat) {
+		nat = providers.Provisional(providers.KindNATGateway, whatNAT(s.zone)).Name
+	}
 	route(anyIPv4, nat)
 	if !s.spec.IsIPv6 {
 		return
@@ -200,6 +206,9 @@ func (c *clusterView) tableID(s *subnetView) (id, why string) {
 	}
 	if recorded != "" {
 		return recorded, ""
+	}
+	if c.plan {
+		return c.notCreated(providers.KindRouteTable, whatTable(s.spec))
 	}
 	if id := c.ownTable(s); id != "" {
 		return id, ""

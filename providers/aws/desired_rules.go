@@ -7,6 +7,7 @@ import (
 
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
+	"github.com/holdfast-io/holdfast/providers"
 	"github.com/holdfast-io/holdfast/providers/canonical"
 )
 
@@ -73,7 +74,15 @@ func (c *clusterView) rules(role infrav1.SecurityGroupRole) *ruleSet {
 
 // add puts one rule for one peer into words.
 func (s *ruleSet) add(field string, protocol infrav1.SecurityGroupProtocol, from, to int64, peer string) {
-	words, warning, err := canonical.Rule(canonical.Ingress, string(protocol), from, to, peer)
+	known := peer
+	toBeMade := providers.String(peer).Provisional()
+	if toBeMade {
+		known = "sg-0"
+	}
+	words, warning, err := canonical.Rule(canonical.Ingress, string(protocol), from, to, known)
+	if toBeMade {
+		words = strings.TrimSuffix(words, known) + peer
+	}
 	if err != nil {
 		s.problems = append(s.problems, ruleProblem{field, err.Error()})
 		return
@@ -216,10 +225,43 @@ func (s *ruleSet) peers(field string, r *infrav1.IngressRule) []string {
 	return append(peers, r.SourceSecurityGroupIDs...)
 }
 
+// natAddresses are those that are recorded. What is planned goes by the gateways
+// themselves where nothing is recorded, and has a name for each address that is
+// not known: the world must not be let in meanwhile.
 func (s *ruleSet) natAddresses() []string {
 	var out []string
 	for _, ip := range s.c.spec.Status.Network.NatGatewaysIPs {
 		out = append(out, ip+"/32")
 	}
+	if !s.c.plan || len(out) > 0 {
+		return out
+	}
+	ips, open := s.c.natIPs()
+	for _, ip := range ips {
+		out = append(out, ip+"/32")
+	}
+	for _, zone := range open {
+		out = append(out, providers.Provisional(providers.KindNATGateway, "address of "+whatNAT(zone)).Name)
+	}
 	return out
+}
+
+// natIPs gives the addresses of the cluster's NAT gateways as seen, and the zones
+// of those whose addresses are not.
+func (c *clusterView) natIPs() (ips, open []string) {
+	nats := c.natGateways()
+	for i := range c.subnets {
+		if s := &c.subnets[i]; !c.managed && s.spec.NatGatewayID != nil {
+			nats = append(nats, natView{zone: s.zone, id: *s.spec.NatGatewayID})
+		}
+	}
+	for _, n := range nats {
+		seen := c.snap.Resources[providers.ID{Kind: providers.KindNATGateway, Name: n.id}]
+		if seen == nil || seen.Gone != "" || len(seen.Fields.Get(pathPublicIPs).Value.Elements()) == 0 {
+			open = append(open, n.zone)
+			continue
+		}
+		ips = append(ips, seen.Fields.Get(pathPublicIPs).Value.Elements()...)
+	}
+	return ips, open
 }

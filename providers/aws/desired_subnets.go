@@ -51,7 +51,10 @@ func (c *clusterView) subnetID(s *infrav1.SubnetSpec) (id, why string) {
 	if id := s.GetResourceID(); isSubnetID(id) {
 		return id, ""
 	}
-	what := "subnet " + first(s.ID, s.CidrBlock)
+	what := whatSubnet(s)
+	if c.plan {
+		return c.notCreated(providers.KindSubnet, what)
+	}
 	if c.vpcID == "" {
 		return "", what + ": " + c.noVPC
 	}
@@ -73,7 +76,7 @@ func (c *clusterView) subnetID(s *infrav1.SubnetSpec) (id, why string) {
 			return r.ID.Name, ""
 		}
 	}
-	return "", what + " not created yet"
+	return c.notCreated(providers.KindSubnet, what)
 }
 
 func (s *subnetView) secondary() bool {

@@ -14,6 +14,11 @@ import (
 // creation only, and older releases did not, so its absence means nothing.
 const machineNameTag = infrav1.MachineNameTagKey
 
+// ownerTag has the UID of the object that a resource was made for. Holdfast
+// gives it to what it makes, and CAPA's own names and tags beside it: they tell
+// a cluster's resources from another's of the same name.
+const ownerTag = "drift.holdfast.io/owner-uid"
+
 // wantTags wants each tag that this cluster may speak for. Other tags of the
 // resource are no matter of the spec.
 func wantTags(r *providers.Resource, cluster string, tags infrav1.Tags) {

@@ -21,6 +21,9 @@ type clusterView struct {
 	spec   *infrav1.AWSCluster
 	noSpec string
 	snap   *providers.Snapshot
+	// plan has what is not recorded under provisional ids: whoever builds
+	// records what it makes, and Create finds what an earlier call made.
+	plan bool
 	// external is infrastructure that something else than CAPA manages.
 	external bool
 	// managed is a VPC that CAPA made and keeps.
@@ -32,12 +35,13 @@ type clusterView struct {
 	subnets []subnetView
 }
 
-func newClusterView(owner *providers.Owner, snap *providers.Snapshot) *clusterView {
+func newClusterView(owner *providers.Owner, snap *providers.Snapshot, plan bool) *clusterView {
 	c := &clusterView{
 		name:      owner.Cluster.Name,
 		namespace: owner.Cluster.Namespace,
 		capi:      owner.Cluster,
 		snap:      snap,
+		plan:      plan,
 	}
 	infra := owner.InfraCluster
 	if own, ok := owner.Infra.(*infrav1.AWSCluster); ok {
@@ -73,12 +77,15 @@ func (c *clusterView) findVPC() (id, why string) {
 	if id := c.vpc().ID; id != "" {
 		return id, ""
 	}
-	return c.byTag(providers.KindVPC, "VPC", func(*providers.Resource) bool { return true })
+	return c.byTag(providers.KindVPC, whatVPC, func(*providers.Resource) bool { return true })
 }
 
 // byTag gives the only living resource of a kind that carries the cluster's
 // ownership tag and passes the test.
 func (c *clusterView) byTag(kind, what string, is func(*providers.Resource) bool) (id, why string) {
+	if c.plan {
+		return c.notCreated(kind, what)
+	}
 	if err, known := c.snap.Covered(kind, ""); err != nil || !known {
 		return "", what + " not recorded, and not to be found by its tags: " + notRead(kind, err)
 	}
@@ -90,12 +97,21 @@ func (c *clusterView) byTag(kind, what string, is func(*providers.Resource) bool
 	}
 	switch len(ids) {
 	case 0:
-		return "", what + " not created yet"
+		return c.notCreated(kind, what)
 	case 1:
 		return ids[0], ""
 	default:
 		return "", fmt.Sprintf("%s not recorded, and the cluster's tags are on several: %s", what, strings.Join(ids, ", "))
 	}
+}
+
+// notCreated gives the provisional id of what is planned, else why there is
+// none.
+func (c *clusterView) notCreated(kind, what string) (id, why string) {
+	if c.plan {
+		return providers.Provisional(kind, what).Name, ""
+	}
+	return "", what + " not created yet"
 }
 
 // inVPC is the test for resources of the cluster's VPC with a name.
@@ -114,7 +130,7 @@ func (c *clusterView) group(role infrav1.SecurityGroupRole) (id, why string) {
 	if id := c.spec.Status.Network.SecurityGroups[role].ID; id != "" {
 		return id, ""
 	}
-	what := fmt.Sprintf("security group of role %s", role)
+	what := whatGroup(role)
 	if c.vpcID == "" {
 		return "", what + ": " + c.noVPC
 	}

@@ -59,13 +59,44 @@ type identities struct {
 	reader client.Reader
 	// namespace is that of the clusters.
 	namespace string
+	// keys are those of whoever registered the provider; see [WithKeys].
+	keys Keys
+}
+
+// Keys gives the access key that stands for the process itself, and whether there
+// is one: without, the SDK's standard chain does. An error means neither.
+type Keys func(context.Context) (id, secret, token string, ok bool, err error)
+
+// WithKeys has clusters that name no identity of their own be read and built with
+// a key of somebody's who registered the provider. It is asked each time.
+func WithKeys(keys Keys) Option {
+	return func(p *Provider) { p.keys = keys }
+}
+
+// registeredName is what scopes call the identity of whoever registered the
+// provider.
+const registeredName = "Provider/" + Name
+
+// process is the principal of clusters without an identity of their own.
+func (i identities) process(ctx context.Context) (*principal, error) {
+	if i.keys == nil {
+		return nil, nil //nolint:nilnil // no principal is the process itself
+	}
+	id, secret, token, ok, err := i.keys(ctx)
+	switch {
+	case err != nil:
+		return nil, &providers.ScopeError{Reason: providers.ReasonCredentials, Err: fmt.Errorf("credentials of the registered provider: %w", err)}
+	case !ok:
+		return nil, nil //nolint:nilnil // no principal is the process itself
+	}
+	return &principal{name: registeredName, access: &accessKey{id, secret, token}, digest: digestOf(registeredName, id, secret, token)}, nil
 }
 
 // resolve follows the reference and its sources. A reference that is not
 // permitted, not found or circular is a ScopeError.
 func (i identities) resolve(ctx context.Context, ref *infrav1.AWSIdentityReference, path ...string) (*principal, error) {
 	if ref == nil {
-		return nil, nil //nolint:nilnil // no principal is the process itself
+		return i.process(ctx)
 	}
 	name := string(ref.Kind) + "/" + ref.Name
 	if slices.Contains(path, name) {
@@ -74,7 +105,10 @@ func (i identities) resolve(ctx context.Context, ref *infrav1.AWSIdentityReferen
 	path = append(path, name)
 	switch ref.Kind {
 	case infrav1.ControllerIdentityKind:
-		return nil, i.controller(ctx, name, ref.Name)
+		if err := i.controller(ctx, name, ref.Name); err != nil {
+			return nil, err
+		}
+		return i.process(ctx)
 	case infrav1.ClusterStaticIdentityKind:
 		return i.static(ctx, name, ref.Name)
 	case infrav1.ClusterRoleIdentityKind:

@@ -1,6 +1,8 @@
 package aws
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -345,5 +347,35 @@ func TestNoUserData(t *testing.T) {
 		if _, action, _ := strings.Cut(c.action, "."); !strings.HasPrefix(action, "Describe") && action != "GetCallerIdentity" || action == "DescribeInstanceAttribute" {
 			t.Errorf("a sweep calls %s", c.action)
 		}
+	}
+}
+
+// Whoever registered the provider stands for the process itself, also at the far
+// end of a role; without a key the process does, and an error is neither.
+func TestRegisteredKeys(t *testing.T) {
+	p := provider(t)
+	resolve := func(keys Keys, ref *infrav1.AWSIdentityReference) (*principal, error) {
+		return identities{reader: p.reader, namespace: "prod", keys: keys}.resolve(t.Context(), ref)
+	}
+	given := func(id string) Keys {
+		return func(context.Context) (string, string, string, bool, error) { return id, "s", "t", true, nil }
+	}
+	who, err := resolve(given("AKIA1"), nil)
+	if err != nil || who == nil || *who.access != (accessKey{"AKIA1", "s", "t"}) {
+		t.Fatalf("it is %+v, %v", who, err)
+	}
+	if other, err := resolve(given("AKIA2"), nil); err != nil || other.digest == who.digest {
+		t.Errorf("another key has the same digest, %v", err)
+	}
+	none := func(context.Context) (string, string, string, bool, error) { return "", "", "", false, nil }
+	if who, err := resolve(none, nil); err != nil || who != nil {
+		t.Errorf("without a key it is %+v, %v", who, err)
+	}
+	bad := func(context.Context) (string, string, string, bool, error) {
+		return "", "", "", false, errors.New("Secret aws-credentials not found")
+	}
+	var scope *providers.ScopeError
+	if who, err := resolve(bad, nil); who != nil || !errors.As(err, &scope) || scope.Reason != providers.ReasonCredentials || !strings.Contains(err.Error(), "aws-credentials") {
+		t.Errorf("with a key that cannot be read it is %+v, %v", who, err)
 	}
 }

@@ -25,8 +25,11 @@ type quota struct {
 
 // Documented quotas. EC2: "Request tokens" in the EC2 developer guide's page
 // on request throttling; Elastic Load Balancing: its user guide's page of the
-// same name. KMS: its developer guide's page on request quotas, ListAliases. EC2's smaller bucket for unfiltered and unpaged reads is left
-// out, because every read here is paged or names what it reads.
+// same name. KMS: its developer guide's page on request quotas, ListAliases.
+// Secrets Manager: its user guide's quotas, CreateSecret and DeleteSecret. SSM:
+// its endpoints and quotas, the default throughput of PutParameter. EC2's smaller
+// bucket for unfiltered and unpaged reads is left out, because every read here is
+// paged or names what it reads.
 var (
 	ec2Read     = quota{"read", 100, 20}
 	ec2Launch   = quota{"launch", 5, 2}
@@ -38,13 +41,18 @@ var (
 	elbRegister = quota{"register", 20, 4}
 	elbWrite    = quota{"write", 20, 3}
 	kmsList     = quota{"list", 500, 500}
+	secretsCall = quota{"write", 50, 50}
+	ssmCall     = quota{"write", 3, 3}
 )
+
+// otherQuotas are of services that little is asked of.
+var otherQuotas = map[string]quota{serviceKMS: kmsList, serviceSecrets: secretsCall, serviceSSM: ssmCall}
 
 // quotaOf gives the bucket that a call is counted in.
 func quotaOf(service, operation string) quota {
 	read := strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") || strings.HasPrefix(operation, "List")
-	if service == serviceKMS {
-		return kmsList
+	if q, other := otherQuotas[service]; other {
+		return q
 	}
 	if service != serviceEC2 {
 		switch {
@@ -77,6 +85,9 @@ const (
 	serviceEC2 = "EC2"
 	serviceSTS = "STS"
 	serviceKMS = "KMS"
+
+	serviceSecrets = "Secrets Manager"
+	serviceSSM     = "SSM"
 )
 
 // Back-off after a throttled call: the first pause, its bound, and the share

@@ -17,6 +17,7 @@ import (
 // use; one serves a whole process, so that all clusters share its quotas.
 type Provider struct {
 	reader   client.Reader
+	keys     Keys
 	clock    clock.Clock
 	sessions *sessions
 	count    *callCounter
@@ -81,7 +82,7 @@ func (p *Provider) Scope(ctx context.Context, owner *providers.Owner) (providers
 	if err != nil {
 		return providers.Scope{}, err
 	}
-	who, err := identities{reader: p.reader, namespace: cluster.Namespace}.resolve(ctx, cluster.Spec.IdentityRef)
+	who, err := identities{reader: p.reader, namespace: cluster.Namespace, keys: p.keys}.resolve(ctx, cluster.Spec.IdentityRef)
 	if err != nil {
 		return providers.Scope{}, fmt.Errorf("identity of AWSCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}

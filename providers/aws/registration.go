@@ -27,6 +27,7 @@ func Registration(options ...Option) providers.Registration {
 			{GVK: infrav1.GroupVersion.WithKind("AWSMachine"), Role: providers.RoleMachine, Finalizer: infrav1.MachineFinalizer},
 			{GVK: infrav1.GroupVersion.WithKind("AWSCluster"), Role: providers.RoleCluster, Finalizer: infrav1.ClusterFinalizer},
 		},
+		Initial: func() []client.Object { return []client.Object{controllerIdentity()} },
 		Related: []schema.GroupVersionKind{
 			infrav1.GroupVersion.WithKind("AWSMachineTemplate"),
 			infrav1.GroupVersion.WithKind("AWSClusterTemplate"),
@@ -38,6 +39,16 @@ func Registration(options ...Option) providers.Registration {
 		Catalog:    catalog,
 		New:        func(reader client.Reader) (providers.Provider, error) { return New(reader, options...) },
 	}
+}
+
+// controllerIdentity is that of clusters that name none: the process's own
+// credentials, for every namespace, as CAPA makes it.
+func controllerIdentity() *infrav1.AWSClusterControllerIdentity {
+	i := &infrav1.AWSClusterControllerIdentity{}
+	i.SetGroupVersionKind(infrav1.GroupVersion.WithKind(string(infrav1.ControllerIdentityKind)))
+	i.Name = infrav1.AWSClusterControllerIdentityName
+	i.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{}
+	return i
 }
 
 // addToScheme adds core types too: identities refer to Secrets and Namespaces.

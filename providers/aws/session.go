@@ -14,7 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
 	"github.com/aws/smithy-go/logging"
@@ -34,6 +36,9 @@ type session struct {
 	elbv2 *elasticloadbalancingv2.Client
 	kms   *kms.Client
 	sqs   *sqs.Client
+	// secrets and ssm keep what machines boot with.
+	secrets *secretsmanager.Client
+	ssm     *ssm.Client
 }
 
 // sessionKey has the identity's digest rather than its name: the same name in
@@ -136,6 +141,7 @@ func (s *sessions) connect(ctx context.Context, who *principal, region string) (
 	made.sqs = s.sqsClient(cfg)
 	cfg.APIOptions = append(cfg.APIOptions, observeCalls(s.count, s.limit, place{made.account, made.region}))
 	made.kms = kms.NewFromConfig(cfg)
+	made.secrets, made.ssm = secretsmanager.NewFromConfig(cfg), ssm.NewFromConfig(cfg)
 	cfg.APIOptions = append(cfg.APIOptions, demandAnswers) // of the services that answer in XML
 	made.ec2 = ec2.NewFromConfig(cfg)
 	made.elb = elasticloadbalancing.NewFromConfig(cfg)

@@ -36,7 +36,7 @@ type Call struct {
 	Op    string
 	Scope providers.Scope
 	Owner providers.OwnerRef // of Scope
-	IDs   []providers.ID     // of Confirm
+	IDs   []providers.ID     // of Confirm, and the one of Apply, Create and Delete
 	// Change is that of Apply.
 	Change *providers.Change
 }
@@ -57,6 +57,7 @@ type Provider struct {
 	mutations int
 	inert     map[providers.ID]bool
 	lost      bool
+	made      map[string]providers.ID // by token
 
 	events chan providers.Event
 }
@@ -92,6 +93,7 @@ func New(account, region string, clock func() time.Time, kinds ...string) *Provi
 		failures: map[string]error{},
 		unread:   map[providers.ID]error{},
 		inert:    map[providers.ID]bool{},
+		made:     map[string]providers.ID{},
 		events:   make(chan providers.Event),
 	}
 	for _, kind := range kinds {

@@ -82,6 +82,10 @@ func New(inner providers.Provider, reader client.Reader, options ...Option) (*Pr
 	return p, nil
 }
 
+// Cloud is the provider that the Nodes stand beside. Machines are made by that
+// one: Nodes come by themselves.
+func (p *Provider) Cloud() providers.Provider { return p.inner }
+
 // Scope implements [providers.Provider]: the place is the other provider's.
 func (p *Provider) Scope(ctx context.Context, owner *providers.Owner) (providers.Scope, error) {
 	scope, err := p.inner.Scope(ctx, owner)

@@ -147,6 +147,16 @@ func (w *writer) datastoreOf(ctx context.Context, m *machine, f *providers.Field
 	if len(found) == 0 {
 		return nil, refusal(providers.ReasonRefused, "%s: the inventory has no datastore %s", f.Path, f.Want.Text())
 	}
+	best, err := w.mostFree(ctx, found)
+	if err == nil && best == nil {
+		err = refusal(providers.ReasonRefused, "%s: none of %s is accessible", f.Path, f.Want.Text())
+	}
+	return best, err
+}
+
+// mostFree gives the accessible datastore with the most free space, nil if none
+// is.
+func (w *writer) mostFree(ctx context.Context, found []*entity) (*entity, error) {
 	refs := make([]types.ManagedObjectReference, len(found))
 	for i, e := range found {
 		refs[i] = e.ref
@@ -163,9 +173,6 @@ func (w *writer) datastoreOf(ctx context.Context, m *machine, f *providers.Field
 		if ok && s.Accessible && usable && s.FreeSpace > most {
 			best, most = w.inv.entities[objects[i].ref], s.FreeSpace
 		}
-	}
-	if best == nil {
-		return nil, refusal(providers.ReasonRefused, "%s: none of %s is accessible", f.Path, f.Want.Text())
 	}
 	return best, nil
 }

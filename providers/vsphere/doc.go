@@ -8,7 +8,9 @@
 // machines themselves, and a handful of calls for tags, VM groups and storage
 // policies, whatever the number of machines.
 //
-// [Provider.Apply] is all that writes, in the files apply*.go: to machines that
-// exist, in steps that are read from the machine each time. [Provider.Watch]
-// tells what may have changed, by one call that waits at vCenter.
+// [Provider.Apply], in the files apply*.go, writes to machines that exist, in
+// steps that are read from the machine each time. [Provider.Create] and
+// [Provider.Delete], in the files build*.go, are all that makes machines and
+// unmakes them, for managed mode. [Provider.Watch] tells what may have changed, by
+// one call that waits at vCenter.
 package vsphere

@@ -221,40 +221,6 @@ func optionText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// guest gives the addresses that the guest's tools report. Without running
-// tools there is no statement about addresses, so nothing is closed.
-func (mr *machineReader) guest(o *object, r *providers.Resource) {
-	status := o.str("guest.toolsRunningStatus")
-	if status != "" {
-		r.Set("/toolsRunningStatus", field(providers.String(status)))
-	}
-	nics, ok := o.props["guest.net"].(types.ArrayOfGuestNicInfo)
-	running := status == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
-	if !running || o.missing["guest.net"] != "" {
-		return
-	}
-	var addresses []string
-	add := func(s string) {
-		if ip, err := canonical.IP(s); err == nil {
-			addresses = append(addresses, ip)
-		}
-	}
-	if ok {
-		for _, nic := range nics.GuestNicInfo {
-			for _, s := range nic.IpAddress {
-				add(s)
-			}
-			if nic.IpConfig == nil {
-				continue
-			}
-			for _, a := range nic.IpConfig.IpAddress {
-				add(a.IpAddress)
-			}
-		}
-	}
-	r.Set("/addresses", field(providers.Set(addresses...)))
-}
-
 // snapshots gives the names of all snapshots, also of nested ones.
 func snapshots(o *object, r *providers.Resource) {
 	if o.missing["snapshot"] != "" {

@@ -39,6 +39,12 @@ func (p *Provider) Observe(ctx context.Context, scope providers.Scope) (*provide
 		}
 		inventoryCoverage(snap, fmt.Errorf("read the inventory of %s: %w", scope.Account, err))
 	}
+	// Before the machines: a clone that ends in between is among them.
+	err = c.do(ctx, func(live *liveSession) error { return sweep.clones(ctx, live) })
+	if err != nil {
+		err = fmt.Errorf("read the clones under way in %s: %w", scope.Account, err)
+	}
+	snap.Coverage[kindClone] = err
 	err = c.do(ctx, func(live *liveSession) error { return sweep.machines(ctx, live) })
 	if err != nil {
 		err = fmt.Errorf("read the virtual machines of %s: %w", scope.Account, err)

@@ -42,17 +42,21 @@ func resolve(owner *providers.Owner, machine *infrav1.VSphereMachine) *wantedMac
 	return w
 }
 
-// name is what the machine is called in vCenter: as CAPV's VSphereVM, which by
-// default has the Machine's name.
+// name is what the machine is called in vCenter: as CAPV's VSphereVM, else as the
+// spec says.
 func (w *wantedMachine) name() string {
-	switch {
-	case w.vm != nil:
+	if w.vm != nil {
 		return w.vm.Name
-	case w.owner.Machine != nil:
-		return w.owner.Machine.Name
-	default:
-		return ""
 	}
+	if machine, ok := w.owner.Infra.(*infrav1.VSphereMachine); ok {
+		if name, err := nameOf(w.owner, machine); err == nil {
+			return name
+		}
+	}
+	if w.owner.Machine != nil {
+		return w.owner.Machine.Name
+	}
+	return ""
 }
 
 // vmOf finds the VSphereVM that a machine owns.
@@ -136,8 +140,7 @@ func overrideNetworks(devices []infrav1.NetworkDeviceSpec, names []string) []inf
 	return devices
 }
 
-// applyConfigurations carries over what decides whether addresses are
-// declared.
+// applyConfigurations carries over how each network gives addresses.
 func applyConfigurations(devices []infrav1.NetworkDeviceSpec, configurations []infrav1.NetworkConfiguration) {
 	for i, c := range configurations {
 		if c.DHCP4 != nil {
@@ -145,6 +148,18 @@ func applyConfigurations(devices []infrav1.NetworkDeviceSpec, configurations []i
 		}
 		if c.DHCP6 != nil {
 			devices[i].DHCP6 = c.DHCP6
+		}
+		if len(c.Nameservers) > 0 {
+			devices[i].Nameservers = c.Nameservers
+		}
+		if len(c.SearchDomains) > 0 {
+			devices[i].SearchDomains = c.SearchDomains
+		}
+		if c.DHCP4Overrides != nil {
+			devices[i].DHCP4Overrides = c.DHCP4Overrides
+		}
+		if c.DHCP6Overrides != nil {
+			devices[i].DHCP6Overrides = c.DHCP6Overrides
 		}
 		if len(c.AddressesFromPools) > 0 {
 			devices[i].AddressesFromPools = c.AddressesFromPools

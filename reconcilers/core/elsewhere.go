@@ -30,6 +30,8 @@ var programs = map[Part][]program{
 		{"kubeadm-bootstrap-manager-leader-election-capi", "bootstrap-kubeadm"},
 		{"kubeadm-control-plane-manager-leader-election-capi", "control-plane-kubeadm"},
 	},
+	AWS:     {{"controller-leader-elect-capa", "infrastructure-aws"}},
+	VSphere: {{"capv-controller-manager-runtime", "infrastructure-vsphere"}},
 }
 
 // elsewhere lists signs that upstream's own programs do what the parts do: a

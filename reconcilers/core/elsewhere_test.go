@@ -62,6 +62,7 @@ func TestElsewhere(t *testing.T) {
 		"a deployment of 0":          {there: []client.Object{deployment("cluster-api", ptr.To[int32](0), 0)}, parts: Parts()},
 		"a deployment that ends":     {there: []client.Object{deployment("bootstrap-kubeadm", ptr.To[int32](0), 1)}, parts: Parts(), say: "kubeadm: Deployment"},
 		"another provider":           {there: []client.Object{deployment("infrastructure-aws", nil, 1)}, parts: Parts()},
+		"the same provider":          {there: []client.Object{deployment("infrastructure-aws", nil, 1)}, parts: []Part{AWS}, say: "aws: Deployment capi-system/infrastructure-aws is to run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch err := refuse(t.Context(), reader(t, c.there...), c.parts, noon); {

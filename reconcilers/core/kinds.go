@@ -36,6 +36,9 @@ func migrated(part Part) map[client.Object]crdmigrator.ByObjectConfig {
 			&controlplanev1.KubeadmControlPlaneTemplate{}: whole,
 		}
 	}
+	if part != Core {
+		return nil // CAPA and CAPV migrate nothing
+	}
 	out := map[client.Object]crdmigrator.ByObjectConfig{
 		&addonsv1.ClusterResourceSetBinding{}: whole,
 		&addonsv1.ClusterResourceSet{}:        byStatus,

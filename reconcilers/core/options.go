@@ -23,25 +23,31 @@ const (
 	Core Part = "core"
 	// Kubeadm is what its kubeadm bootstrap and control-plane programs run.
 	Kubeadm Part = "kubeadm"
+	// AWS and VSphere are what takes the place of Cluster API Provider AWS and
+	// of Cluster API Provider vSphere. They are Holdfast's own (reconcilers/infra):
+	// this package does no more than to look out for upstream's.
+	AWS     Part = "aws"
+	VSphere Part = "vsphere"
 )
 
-// Parts lists what can be switched on.
+// Parts lists those that are upstream's own code.
 func Parts() []Part { return []Part{Core, Kubeadm} }
 
-// planned are parts that are known and not there yet.
-var planned = []string{"aws", "vsphere"}
+// Infrastructure lists those that are Holdfast's, by the names of providers.
+func Infrastructure() []Part { return []Part{AWS, VSphere} }
 
-// ParseParts reads names of parts, in any order. A name that is not known, or not
-// built yet, is an error that says what is.
+// everyPart lists what can be switched on.
+func everyPart() []Part { return slices.Concat(Parts(), Infrastructure()) }
+
+// ParseParts reads names of parts, in any order. A name that is not known is an
+// error that says what is.
 func ParseParts(names []string) ([]Part, error) {
 	var out []Part
 	for _, name := range names {
 		part := Part(strings.TrimSpace(name))
 		switch {
-		case slices.Contains(planned, string(part)):
-			return nil, fmt.Errorf("%q is not built yet: its provider runs beside Holdfast; known: %s", part, known(Parts()))
-		case !slices.Contains(Parts(), part):
-			return nil, fmt.Errorf("%q is not known; known: %s", part, known(Parts()))
+		case !slices.Contains(everyPart(), part):
+			return nil, fmt.Errorf("%q is not known; known: %s", part, known(everyPart()))
 		case !slices.Contains(out, part):
 			out = append(out, part)
 		}
@@ -120,6 +126,13 @@ var workers = map[Part]map[string]int{
 	Kubeadm: {"kubeadmconfig": 100, "kubeadmcontrolplane": 100},
 }
 
+// infrastructure has the number of workers of the controllers of each provider.
+// What they wait for is the cloud, and the provider's limits bound its calls.
+var infrastructure = map[Part]map[string]int{
+	AWS:     {"awscluster": 10, "awsmachine": 100},
+	VSphere: {"vspherecluster": 10, "vspheremachine": 50},
+}
+
 // clusterCache is the controller that every part has.
 const clusterCache = "clustercache"
 
@@ -129,6 +142,9 @@ func Controllers() map[string]int {
 	out := map[string]int{clusterCache: 100}
 	for _, part := range Parts() {
 		maps.Copy(out, workers[part])
+	}
+	for _, part := range Infrastructure() {
+		maps.Copy(out, infrastructure[part])
 	}
 	return out
 }
@@ -174,7 +190,7 @@ func (o *Options) workersOf(controller string) int {
 func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Parts) == 0 {
-		errs = append(errs, fmt.Errorf("no reconcilers are named; known: %s", known(Parts())))
+		errs = append(errs, fmt.Errorf("no reconcilers are named; known: %s", known(everyPart())))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Workers)) {
 		switch _, ok := Controllers()[name]; {

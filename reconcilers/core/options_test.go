@@ -19,8 +19,8 @@ func TestParseParts(t *testing.T) {
 	}{
 		"both, once each":     {names: []string{"core", " kubeadm", "core"}, want: []Part{Core, Kubeadm}},
 		"beside another core": {names: []string{"kubeadm"}, want: []Part{Kubeadm}},
-		"not built yet":       {names: []string{"core", "aws"}, say: `"aws" is not built yet: its provider runs beside Holdfast; known: core, kubeadm`},
-		"not known":           {names: []string{"cor"}, say: `"cor" is not known; known: core, kubeadm`},
+		"with infrastructure": {names: []string{"core", "aws"}, want: []Part{Core, AWS}},
+		"not known":           {names: []string{"cor"}, say: `"cor" is not known; known: core, kubeadm, aws, vsphere`},
 		"empty":               {names: []string{"core", ""}, say: `"" is not known`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"defaults":             {edit: func(*Options) {}},
 		"no parts":             {edit: func(o *Options) { o.Parts = nil }, say: "no reconcilers are named"},
-		"unknown controller":   {edit: func(o *Options) { o.Workers = map[string]int{"machines": 1} }, say: `controller "machines": it is not known; known: cluster, clustercache, clusterclass`},
+		"unknown controller":   {edit: func(o *Options) { o.Workers = map[string]int{"machines": 1} }, say: `controller "machines": it is not known; known: awscluster, awsmachine, cluster, clustercache`},
 		"no workers":           {edit: func(o *Options) { o.Workers = map[string]int{"machine": 0} }, say: "want at least 1"},
 		"sync period":          {edit: func(o *Options) { o.SyncPeriod = -time.Second }, say: "sync period"},
 		"back-off":             {edit: func(o *Options) { o.Backoff.Most = time.Second }, say: "back-off from 5s to 1s"},

@@ -3,7 +3,9 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
@@ -92,6 +94,16 @@ func (w *wiring) share(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// ControllerOptions gives what a controller of the infrastructure runs with, as
+// the others do: its number of workers and its back-off.
+func (o *Options) ControllerOptions(name string, log logr.Logger) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: o.workersOf(name), NewQueue: o.Backoff.queue(log), ReconciliationTimeout: cloudTime}
+}
+
+// cloudTime is how long one look at an object may take: a cloud that has stopped
+// answering is not to hold workers for ever.
+const cloudTime = 5 * time.Minute
 
 // controller gives a controller's options.
 func (w *wiring) controller(name string) controller.Options { return w.fixed(w.workersOf(name)) }

@@ -67,6 +67,7 @@ func (s *standIn) machine(owner client.Object, apiVersion, kind string, labels m
 	s.created = append(s.created, name)
 	ready := !s.neverReady
 	s.update(m, func() {
+		m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		condition(m, clusterv1.MachineReadyCondition, ready, "X")
 		condition(m, clusterv1.MachineUpToDateCondition, true, "X")
 	})

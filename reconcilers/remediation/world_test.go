@@ -172,6 +172,7 @@ func (w *world) build() {
 	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSCluster", Name: "eu"}
 	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubeadmControlPlane", Name: "cp"}
 	w.create(cluster)
+	w.update(cluster, func() { cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })
 	infra.OwnerReferences = []metav1.OwnerReference{{APIVersion: coreVersion, Kind: "Cluster", Name: "eu", UID: cluster.UID}}
 	w.create(infra)
 	template := clusterv1.MachineTemplateSpec{

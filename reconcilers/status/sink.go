@@ -134,6 +134,9 @@ func (s *Sink) tell(ctx context.Context, j *job, now, before *condition) {
 	switch {
 	case now.status == metav1.ConditionTrue && (was != metav1.ConditionTrue || j.redrifted):
 		s.event(ctx, j, corev1.EventTypeWarning, EventDriftDetected, noteOn(now.message, j.by))
+	case now.status == metav1.ConditionUnknown && before == nil && now.reason == ReasonNotChecked:
+		// It is being made, or is of a kind that is not compared: nothing that
+		// was known is not known any more.
 	case now.status == metav1.ConditionUnknown && (was != metav1.ConditionUnknown || before.reason != now.reason):
 		s.event(ctx, j, corev1.EventTypeWarning, EventDriftUnknown, now.message)
 	case now.status == metav1.ConditionFalse && was == metav1.ConditionTrue:

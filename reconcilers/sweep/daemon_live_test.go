@@ -107,6 +107,8 @@ func (m *management) cluster(ns, name string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: clusterv1.ClusterSpec{
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSCluster", Name: name}}}
 	m.do(m.c.Create(m.t.Context(), c))
+	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	m.do(m.c.Status().Update(m.t.Context(), c))
 	return c
 }
 
@@ -115,9 +117,12 @@ func (m *management) machine(ns, cluster, name string) *infrav1.AWSMachine {
 	infra := &infrav1.AWSMachine{ObjectMeta: metaOf(ns, name, cluster), Spec: infrav1.AWSMachineSpec{InstanceType: "m5.large"}}
 	m.do(m.c.Create(m.t.Context(), infra))
 	m.want(infra, "AWSMachine", providers.ID{Kind: providers.KindInstance, Name: "i-" + name})
-	m.do(m.c.Create(m.t.Context(), &clusterv1.Machine{ObjectMeta: metaOf(ns, name, cluster), Spec: clusterv1.MachineSpec{
+	machine := &clusterv1.Machine{ObjectMeta: metaOf(ns, name, cluster), Spec: clusterv1.MachineSpec{
 		ClusterName: cluster, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("x")},
-		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: name}}}))
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "AWSMachine", Name: name}}}
+	m.do(m.c.Create(m.t.Context(), machine))
+	machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	m.do(m.c.Status().Update(m.t.Context(), machine))
 	return infra
 }
 

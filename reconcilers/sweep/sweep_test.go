@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -47,6 +48,7 @@ func newWorldAt(t *testing.T, now func() time.Time) *world {
 func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
 	old := metav1.NewTime(w.now().Add(-24 * time.Hour))
 	c := &inventory.Cluster{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: old}}}
+	c.Object.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	meta := func(object string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: object, CreationTimestamp: old}
 	}
@@ -61,7 +63,7 @@ func (w *world) cluster(namespace, name string, n int) *inventory.Cluster {
 		m := &infrav1.AWSMachine{ObjectMeta: meta(object)}
 		m.SetGroupVersionKind(infrav1.GroupVersion.WithKind("AWSMachine"))
 		w.add(c, &inventory.Owner{Provider: fake.Name, Owner: providers.Owner{
-			Ref: providers.RefOf(m), Cluster: c.Object, Infra: m, Machine: &clusterv1.Machine{ObjectMeta: meta(object)}, Pool: "MachineDeployment/md",
+			Ref: providers.RefOf(m), Cluster: c.Object, Infra: m, Machine: provisioned(meta(object)), Pool: "MachineDeployment/md",
 		}}, providers.Resource{ID: providers.ID{Kind: providers.KindInstance, Name: "i-" + namespace + "-" + object},
 			Fields: providers.FieldsOf(map[string]providers.Field{"/instanceType": {Value: providers.String("m5.large"), Mutability: providers.InPlaceDisruptive}})})
 	}
@@ -433,4 +435,11 @@ func TestCancelled(t *testing.T) {
 	if _, err := s.Run(ctx, w.inv); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want cancellation", err)
 	}
+}
+
+// provisioned is a Machine whose infrastructure has been there.
+func provisioned(meta metav1.ObjectMeta) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: meta}
+	m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	return m
 }

@@ -16,6 +16,14 @@ import (
 	infrav1 "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 )
 
+// Prepare makes what an account has before anybody builds the manifest's cluster
+// there: see prerequisites.
+func (m *Manifest) Prepare(ctx context.Context, clients Clients) error {
+	p := NewPlayer(clients, m.Cluster)
+	p.b.env.AWSCluster, p.b.env.MachineTemplates = m.AWSCluster, m.MachineTemplates
+	return p.b.prerequisites(ctx)
+}
+
 // prerequisites makes what an account has before CAPA starts: the instance
 // profiles that clusterawsadm makes and the key pair that the user imports.
 // What exists already is left alone. Images must exist.
@@ -39,9 +47,8 @@ func (b *builder) prerequisites(ctx context.Context) error {
 		}
 	}
 	for _, name := range keys {
-		_, err := b.EC2.ImportKeyPair(ctx, &ec2.ImportKeyPairInput{KeyName: aws.String(name), PublicKeyMaterial: publicKey()})
-		if err := ignore(err, "InvalidKeyPair.Duplicate"); err != nil {
-			return fmt.Errorf("import key pair %s: %w", name, err)
+		if err := b.KeyPair(ctx, name); err != nil {
+			return err
 		}
 	}
 	for _, id := range images {
@@ -63,6 +70,15 @@ func (c Clients) InstanceProfile(ctx context.Context, name string) error {
 	_, err := c.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err := ignore(err, "EntityAlreadyExists", "EntityAlreadyExistsException"); err != nil {
 		return fmt.Errorf("create instance profile %s: %w", name, err)
+	}
+	return nil
+}
+
+// KeyPair imports a key pair, unless there is one.
+func (c Clients) KeyPair(ctx context.Context, name string) error {
+	_, err := c.EC2.ImportKeyPair(ctx, &ec2.ImportKeyPairInput{KeyName: aws.String(name), PublicKeyMaterial: publicKey()})
+	if err := ignore(err, "InvalidKeyPair.Duplicate"); err != nil {
+		return fmt.Errorf("import key pair %s: %w", name, err)
 	}
 	return nil
 }

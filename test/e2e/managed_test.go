@@ -46,8 +46,7 @@ func TestManagedStarts(t *testing.T) {
 		flags []string
 		say   string
 	}{
-		"not built yet":  {flags: []string{"--reconcilers", "core,aws"}, say: `"aws" is not built yet`},
-		"not known":      {flags: []string{"--reconcilers", "cores"}, say: `"cores" is not known; known: core, kubeadm`},
+		"not known":      {flags: []string{"--reconcilers", "cores"}, say: `"cores" is not known; known: core, kubeadm, aws, vsphere`},
 		"no certificate": {flags: []string{"--reconcilers", "core", "--webhook-cert-dir", t.TempDir()}, say: "need tls.crt and tls.key there"},
 		"for nothing":    {flags: []string{"--feature-gates", "ClusterTopology=true"}, say: "--feature-gates: there is nothing that it is for without --reconcilers"},
 		"extensions":     {flags: append(managed(g), "--feature-gates", "RuntimeSDK=true"), say: "extensions cannot be called yet"},

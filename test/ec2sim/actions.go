@@ -13,6 +13,8 @@ const (
 	serviceSTS   = "sts"
 	serviceIAM   = "iam"
 	serviceKMS   = "kms"
+
+	serviceSecrets = "secretsmanager"
 )
 
 // versions tell the service of a query request by its API version.
@@ -89,6 +91,8 @@ var actions = func() map[string]map[string]*action {
 		serviceSTS:   {stsActions},
 		serviceIAM:   {iamActions},
 		serviceKMS:   {kmsActions},
+
+		serviceSecrets: {secretActions},
 	} {
 		all[service] = map[string]*action{}
 		for _, list := range lists {

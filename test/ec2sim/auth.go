@@ -49,7 +49,7 @@ func parseAuthorization(r *http.Request) (authorization, bool) {
 func scopedService(r *http.Request) string {
 	a, _ := parseAuthorization(r)
 	switch a.service {
-	case serviceSTS, serviceIAM, serviceKMS:
+	case serviceSTS, serviceIAM, serviceKMS, serviceSecrets:
 		return a.service
 	}
 	return serviceEC2

@@ -143,7 +143,7 @@ func (c *call) createBalancer(in *createBalancerIn) (out balancersOut, err *apiE
 		meta: c.newMeta(c.now, arn, in.Tags), LoadBalancerARN: arn, LoadBalancerName: in.Name, Type: in.Type, CreatedTime: c.now,
 		Scheme: in.Scheme, VPCID: subnets[0].VPCID, AvailabilityZones: zones, SecurityGroups: in.SecurityGroups,
 		IPAddressType: in.IPAddressType, CanonicalHostedZoneID: "Z1H1FL5HABSF5", State: balancerState{Code: "provisioning"},
-		DNSName:    fmt.Sprintf("%s-%s.elb.%s.amazonaws.com", in.Name, number, c.name),
+		DNSName:    c.balancerHost(in.Name, fmt.Sprintf("%s-%s.elb.%s.amazonaws.com", in.Name, number, c.name)),
 		attributes: defaultBalancerAttributes(in.Type), digest: c.digest,
 	}
 	if b.Scheme == "" {

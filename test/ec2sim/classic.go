@@ -136,7 +136,8 @@ func (c *call) createClassic(in *createClassicIn) (out dnsNameOut, err *apiError
 	} else {
 		prefix = "internal-"
 	}
-	b.DNSName = fmt.Sprintf("%s%s-%d.%s.elb.amazonaws.com", prefix, b.LoadBalancerName, hash64(b.id+c.account.id)>>34, c.name)
+	b.DNSName = c.balancerHost(b.LoadBalancerName,
+		fmt.Sprintf("%s%s-%d.%s.elb.amazonaws.com", prefix, b.LoadBalancerName, hash64(b.id+c.account.id)>>34, c.name))
 	b.setZones(subnets)
 	b.attributes.CrossZoneLoadBalancing = &struct{ Enabled bool }{}
 	b.attributes.ConnectionSettings = &struct{ IdleTimeout int }{60}

@@ -1,6 +1,6 @@
 // Package ec2sim is an in-process simulator of the parts of AWS that Cluster
 // API machines live on: EC2, classic and v2 load balancers, STS, IAM instance
-// profiles and KMS aliases, behind one endpoint that the AWS SDKs can talk to.
+// profiles, KMS aliases and secrets, behind one endpoint that the AWS SDKs can talk to.
 //
 // It stands in for a cloud account in the demo and in tests of speed, faults
 // and races, where it is held to what the API references document: pages,

@@ -54,7 +54,7 @@ func dependency(format string, args ...any) *apiError {
 func errorBody(service string, e *apiError, requestID string) []byte {
 	var b []byte
 	switch service {
-	case serviceKMS:
+	case serviceKMS, serviceSecrets:
 		return fmt.Appendf(nil, `{"__type":%s,"message":%s}`, quoteJSON(e.Code), quoteJSON(e.Message))
 	case serviceEC2, "":
 		b = append(b, `<?xml version="1.0" encoding="UTF-8"?>`+"\n<Response><Errors><Error>"...)

@@ -31,7 +31,7 @@ const (
 
 // Fault makes calls go wrong. Empty conditions match every call.
 type Fault struct {
-	// Service is ec2, elb, elbv2, sts, iam or kms.
+	// Service is ec2, elb, elbv2, sts, iam, kms or secretsmanager.
 	Service string
 	// Action may hold * and ?.
 	Action string

@@ -31,6 +31,9 @@ type Options struct {
 	// serves the call, before the call is answered; so what it is handed is
 	// there when the caller goes on, and it may call the server itself.
 	OnEvent func(Event)
+	// BalancerHost, if set, names load balancers, for clients that are to reach
+	// what stands in for their targets.
+	BalancerHost func(name string) string
 	// SkipSignatures accepts any signature of a known access key, for proxies
 	// that rewrite requests.
 	SkipSignatures bool

@@ -37,6 +37,7 @@ type region struct {
 	listeners    table[*listener]
 	targetGroups table[*targetGroup]
 	kmsKeys      []*kmsKey
+	secrets      map[string]*secret // by name
 }
 
 func newRegion(s *Server, acct *account, name string) *region {
@@ -51,7 +52,7 @@ func newRegion(s *Server, acct *account, name string) *region {
 		images: newTable[*image](kindImage), balancers: newTable[*balancer](kindBalancer),
 		listeners: newTable[*listener](kindListener), targetGroups: newTable[*targetGroup](kindTargetGroup),
 		keys: map[string]*keyPair{}, placementGroups: map[string]*placementGroup{},
-		classic: newTable[*classicBalancer](kindClassic),
+		classic: newTable[*classicBalancer](kindClassic), secrets: map[string]*secret{},
 	}
 	r.dhcpOptions = r.newID("dopt")
 	r.addDefaultKeys()

@@ -63,6 +63,9 @@ type request struct {
 	json            bool
 }
 
+// targets tell the service of a JSON request by what its target begins with.
+var targets = map[string]string{"TrentService": serviceKMS, "secretsmanager": serviceSecrets}
+
 // identify tells service and action by the API version, or by the target
 // header of JSON services; the credential's scope tells the service of a
 // request that has neither.
@@ -71,8 +74,7 @@ func identify(r *http.Request, body []byte) (request, *apiError) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		prefix, action, _ := strings.Cut(target, ".")
 		req.json, req.action = true, action
-		if prefix == "TrentService" {
-			req.service = serviceKMS
+		if req.service = targets[prefix]; req.service != "" {
 			return req, nil
 		}
 		return req, failf("UnknownOperationException", "The target %s is not known", target)

@@ -239,16 +239,30 @@ type modifySubnetAttributeIn struct {
 	SubnetID                    string
 	MapPublicIPOnLaunch         *boolAttribute
 	AssignIPv6AddressOnCreation *boolAttribute
+	// PrivateDNSHostnameTypeOnLaunch is ip-name or resource-name.
+	PrivateDNSHostnameTypeOnLaunch string
 }
 
+// modifySubnetAttribute takes one attribute with each call (its reference).
 func (c *call) modifySubnetAttribute(in *modifySubnetAttributeIn) (done, *apiError) {
 	s, err := c.subnets.get(c, "subnetId", in.SubnetID)
 	if err != nil {
 		return done{}, err
 	}
+	given := 0
+	for _, is := range []bool{in.MapPublicIPOnLaunch != nil, in.AssignIPv6AddressOnCreation != nil, in.PrivateDNSHostnameTypeOnLaunch != ""} {
+		if is {
+			given++
+		}
+	}
 	switch {
-	case (in.MapPublicIPOnLaunch == nil) == (in.AssignIPv6AddressOnCreation == nil):
+	case given != 1:
 		return done{}, failf("InvalidParameterCombination", "Exactly one attribute must be specified")
+	case in.PrivateDNSHostnameTypeOnLaunch != "":
+		if kind := in.PrivateDNSHostnameTypeOnLaunch; kind != "ip-name" && kind != "resource-name" {
+			return done{}, invalid("privateDnsHostnameTypeOnLaunch", kind, "Expecting ip-name or resource-name")
+		}
+		s.PrivateDNSNameOptionsOnLaunch.HostnameType = in.PrivateDNSHostnameTypeOnLaunch
 	case in.MapPublicIPOnLaunch != nil:
 		s.MapPublicIPOnLaunch = in.MapPublicIPOnLaunch.Value
 	default:

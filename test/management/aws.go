@@ -52,6 +52,9 @@ func (g *Ground) AWSCluster(ctx context.Context, spec AWS) *Cluster {
 		}
 	}
 	m.Deployments = pools
+	if g.plane.boots {
+		g.reserve(ctx, m)
+	}
 	if spec.Edit != nil {
 		spec.Edit(m)
 	}

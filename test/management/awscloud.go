@@ -15,13 +15,16 @@ import (
 	"github.com/holdfast-io/holdfast/test/ec2sim"
 )
 
-// Region is where all AWS clusters of the ground are.
+// Region is where AWS clusters of the ground are, unless a test starts AWS with
+// regions of its own.
 const Region = "eu-central-1"
 
 // AWSCloud is one test's AWS: an ec2sim, on which three parties have keys of
 // their own, so that the call log tells them apart.
 type AWSCloud struct {
 	Server *ec2sim.Server
+	// Region is the first of those that there are.
+	Region string
 	// Image is what machines boot from.
 	Image string
 	// Daemon is whom the program under test acts as; CAPA whom the stand-in
@@ -47,7 +50,7 @@ func (g *Ground) AWS() *AWSCloud {
 }
 
 // StartAWS is [Ground.AWS] with options of the simulator, for a test's first
-// call. Regions, credentials and, if there are none, delays are the ground's.
+// call. Credentials and, if there are none, regions and delays are the ground's.
 func (g *Ground) StartAWS(o ec2sim.Options) *AWSCloud {
 	g.t.Helper()
 	g.mu.Lock()
@@ -63,7 +66,10 @@ func (g *Ground) StartAWS(o ec2sim.Options) *AWSCloud {
 	a := &AWSCloud{
 		Daemon: key("AKIAHOLDFASTDAEMON00", "holdfast"), CAPA: key("AKIACAPACONTROLLER00", "capa"), Operator: key("AKIAOPERATOR00000000", "operator"),
 	}
-	o.Regions, o.Credentials = []string{Region}, []ec2sim.Credential{a.Daemon, a.CAPA, a.Operator}
+	if len(o.Regions) == 0 {
+		o.Regions = []string{Region}
+	}
+	a.Region, o.Credentials = o.Regions[0], []ec2sim.Credential{a.Daemon, a.CAPA, a.Operator}
 	if o.Delays == nil {
 		o.Delays = quickDelays()
 	}
@@ -78,12 +84,12 @@ func (g *Ground) StartAWS(o ec2sim.Options) *AWSCloud {
 }
 
 func (a *AWSCloud) scope() ec2sim.Scope {
-	return ec2sim.Scope{Account: a.Daemon.Account, Region: Region}
+	return ec2sim.Scope{Account: a.Daemon.Account, Region: a.Region}
 }
 
 // Clients are the APIs as one of the parties uses them.
 func (a *AWSCloud) Clients(who ec2sim.Credential) awscluster.Clients {
-	return awscluster.ClientsFrom(a.Server.ConfigFor(who, Region))
+	return awscluster.ClientsFrom(a.Server.ConfigFor(who, a.Region))
 }
 
 // Calls are those of the program under test, in order.
@@ -104,7 +110,7 @@ func (a *AWSCloud) environ() map[string]string {
 		"AWS_ACCESS_KEY_ID":           a.Daemon.AccessKeyID,
 		"AWS_SECRET_ACCESS_KEY":       a.Daemon.SecretAccessKey,
 		"AWS_SESSION_TOKEN":           "",
-		"AWS_REGION":                  Region,
+		"AWS_REGION":                  a.Region,
 		"AWS_PROFILE":                 "",
 		"AWS_CONFIG_FILE":             os.DevNull,
 		"AWS_SHARED_CREDENTIALS_FILE": os.DevNull,

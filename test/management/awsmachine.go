@@ -3,6 +3,7 @@ package management
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -93,7 +94,7 @@ func (k *awsCase) provision(ctx context.Context) (again time.Duration, err error
 			return 0, err
 		}
 	}
-	k.fleet.add(k.host(i))
+	k.fleet.add(awsHost(k.machine, i))
 	return k.cloud.Notice, nil
 }
 
@@ -189,16 +190,16 @@ func awsAddresses(i *types.Instance) []clusterv1beta1.MachineAddress {
 	return out
 }
 
-// host is what an instance boots into.
-func (k *awsCase) host(i *types.Instance) host {
+// awsHost is what a Machine's instance boots into.
+func awsHost(m *clusterv1.Machine, i *types.Instance) host {
 	zone := aws.ToString(i.Placement.AvailabilityZone)
 	return host{
-		machine: k.machine.Name, node: aws.ToString(i.PrivateDnsName),
+		machine: m.Name, node: aws.ToString(i.PrivateDnsName),
 		providerID: fmt.Sprintf("aws:///%s/%s", zone, aws.ToString(i.InstanceId)), instance: aws.ToString(i.InstanceId),
-		version: k.machine.Spec.Version, controlPlane: util.IsControlPlaneMachine(k.machine),
+		version: m.Spec.Version, controlPlane: util.IsControlPlaneMachine(m),
 		labels: map[string]string{
 			corev1.LabelInstanceTypeStable: string(i.InstanceType),
-			corev1.LabelTopologyZone:       zone, corev1.LabelTopologyRegion: Region,
+			corev1.LabelTopologyZone:       zone, corev1.LabelTopologyRegion: strings.TrimRight(zone, "abcdef"),
 		},
 		addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: aws.ToString(i.PrivateIpAddress)},

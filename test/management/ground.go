@@ -75,6 +75,7 @@ type Option func(*options)
 type options struct {
 	alone     bool
 	bare      bool
+	boots     bool
 	namespace string
 }
 
@@ -88,8 +89,13 @@ func Alone() Option { return func(o *options) { o.alone = true } }
 // configurations and the stand-ins of infrastructure providers are there.
 func Bare() Option { return func(o *options) { o.alone, o.bare = true, true } }
 
+// Boots is Bare without the stand-ins of infrastructure providers: what Clusters
+// and Machines declare is for a program under test to make. All that the ground
+// does is to have an instance that runs boot into a node.
+func Boots() Option { return func(o *options) { o.alone, o.bare, o.boots = true, true, true } }
+
 // In has the ground be a namespace of that name, where a person is to type it. It
-// must not exist yet.
+// must not exist yet, but for default.
 func In(namespace string) Option { return func(o *options) { o.namespace = namespace } }
 
 // shared is the plane of a package whose TestMain is [Main].
@@ -182,7 +188,7 @@ func Start(t T, opts ...Option) *Ground {
 	}
 	if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: g.Namespace, Annotations: map[string]string{"test": t.Name()},
-	}}); err != nil {
+	}}); err != nil && g.Namespace != metav1.NamespaceDefault {
 		cancel()
 		t.Fatalf("start a management cluster: %v", err)
 	}
@@ -203,7 +209,7 @@ func acquire(t T, o options) (*plane, error) {
 	defer shared.mu.Unlock()
 	if shared.on && !o.alone {
 		if shared.plane == nil {
-			p, err := newPlane(false)
+			p, err := newPlane(options{})
 			if err != nil {
 				return nil, err
 			}
@@ -211,7 +217,7 @@ func acquire(t T, o options) (*plane, error) {
 		}
 		return shared.plane, nil
 	}
-	p, err := newPlane(o.bare)
+	p, err := newPlane(o)
 	if err != nil {
 		return nil, err
 	}

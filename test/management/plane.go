@@ -27,8 +27,9 @@ type plane struct {
 	done      chan error
 	// ctx ends with the plane.
 	ctx context.Context
-	// bare is a plane on which nothing of upstream's runs.
-	bare bool
+	// bare is a plane on which nothing of upstream's runs, boots one on which
+	// infrastructure providers are not played either.
+	bare, boots bool
 
 	mu      sync.Mutex
 	grounds map[string]*Ground // by namespace
@@ -39,7 +40,7 @@ type plane struct {
 const startTime = time.Minute
 
 // newPlane starts one; a bare one has nothing of upstream's running.
-func newPlane(bare bool) (_ *plane, err error) {
+func newPlane(o options) (_ *plane, err error) {
 	hooks, err := webhookConfigurations()
 	if err != nil {
 		return nil, fmt.Errorf("read upstream's webhooks: %w", err)
@@ -54,7 +55,7 @@ func newPlane(bare bool) (_ *plane, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &plane{
-		control: control, ctx: ctx, cancel: cancel, bare: bare,
+		control: control, ctx: ctx, cancel: cancel, bare: o.bare, boots: o.boots,
 		grounds: map[string]*Ground{}, fleets: map[types.NamespacedName]*fleet{},
 	}
 	defer func() {
@@ -68,7 +69,7 @@ func newPlane(bare bool) (_ *plane, err error) {
 	if p.workloads, err = newWorkloads(ctx); err != nil {
 		return nil, fmt.Errorf("start the workload clusters' servers: %w", err)
 	}
-	if bare {
+	if p.bare {
 		p.manager, err = bareManager(control.Config)
 	} else {
 		p.manager, err = newManager(ctx, control.Config, control.Webhooks)
@@ -77,7 +78,11 @@ func newPlane(bare bool) (_ *plane, err error) {
 		return nil, fmt.Errorf("set up upstream's reconcilers: %w", err)
 	}
 	p.aws = &awsProvider{plane: p}
-	for _, r := range []interface{ setUp(ctrl.Manager) error }{p.aws, &vsphereProvider{plane: p}} {
+	parts := []interface{ setUp(ctrl.Manager) error }{p.aws, &vsphereProvider{plane: p}}
+	if p.boots {
+		parts = []interface{ setUp(ctrl.Manager) error }{&awsBooter{plane: p}, &vsphereBooter{plane: p}}
+	}
+	for _, r := range parts {
 		if err := r.setUp(p.manager); err != nil {
 			return nil, fmt.Errorf("set up %T: %w", r, err)
 		}
@@ -86,6 +91,9 @@ func newPlane(bare bool) (_ *plane, err error) {
 	go func() { p.done <- p.manager.Start(ctx) }()
 	if err := p.waitStarted(); err != nil {
 		return nil, err
+	}
+	if p.boots {
+		return p, nil // the program makes it
 	}
 	return p, p.client.Create(ctx, controllerIdentity())
 }
@@ -148,7 +156,12 @@ func (p *plane) fleet(cluster types.NamespacedName) *fleet {
 
 // openFleet gives a cluster's hosts, set up on the first call.
 func (p *plane) openFleet(ctx context.Context, cluster types.NamespacedName, c cloud) (*fleet, error) {
-	w, err := p.workloads.of(ctx, cluster)
+	return p.openFleetAt(ctx, cluster, c, 0)
+}
+
+// openFleetAt has the cluster's API server listen at a port, 0 for any.
+func (p *plane) openFleetAt(ctx context.Context, cluster types.NamespacedName, c cloud, port int32) (*fleet, error) {
+	w, err := p.workloads.of(ctx, cluster, port)
 	if err != nil {
 		return nil, fmt.Errorf("open workload cluster %s: %w", cluster, err)
 	}

@@ -87,16 +87,17 @@ func (w *workloads) stop() error {
 }
 
 // of gives a cluster's workload, made if need be: an address that nobody
-// answers at, for there is no control plane yet.
-func (w *workloads) of(ctx context.Context, cluster types.NamespacedName) (*workload, error) {
+// answers at, for there is no control plane yet. Port 0 is any that is free.
+func (w *workloads) of(ctx context.Context, cluster types.NamespacedName, port int32) (_ *workload, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l, ok := w.open[cluster]; ok {
 		return l, nil
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
+	if port == 0 {
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
 	}
 	group := cluster.String()
 	w.objects.AddResourceGroup(group)

@@ -51,7 +51,16 @@ func (g *guests) UpdateObject(_ *simulator.Context, o mo.Reference, changes []ty
 			address := g.addresses[vm.Self]
 			known := slices.ContainsFunc(vm.Guest.Net, func(n types.GuestNicInfo) bool { return len(n.IpAddress) > 0 })
 			if address != "" && !known && len(vm.Guest.Net) > 0 {
-				vm.Guest.Net[0].IpAddress = []string{address}
+				// An edited adapter is the last in the simulator's list, and
+				// its guest's first all the same.
+				first := slices.MinFunc(vm.Guest.Net, func(a, b types.GuestNicInfo) int {
+					return int(a.DeviceConfigId) - int(b.DeviceConfigId)
+				})
+				for i := range vm.Guest.Net {
+					if vm.Guest.Net[i].DeviceConfigId == first.DeviceConfigId {
+						vm.Guest.Net[i].IpAddress = []string{address}
+					}
+				}
 			}
 		}
 	}

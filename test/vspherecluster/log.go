@@ -78,7 +78,7 @@ var reading = map[string]bool{
 	"WaitForUpdatesEx": true, "CancelWaitForUpdates": true,
 	"QueryEvents": true, "CreateCollectorForEvents": true, "SetCollectorPageSize": true, "RewindCollector": true,
 	"ReadNextEvents": true, "DestroyCollector": true, "PbmQueryProfile": true,
-	"PbmRetrieveServiceContent": true, "PbmQueryAssociatedProfiles": true, "PbmRetrieveContent": true,
+	"PbmRetrieveServiceContent": true, "PbmQueryAssociatedProfiles": true, "PbmRetrieveContent": true, "PbmCheckRequirements": true,
 	"POST /rest/com/vmware/cis/session": true, "DELETE /rest/com/vmware/cis/session": true, "GET /rest/com/vmware/cis/session": true,
 	"POST /rest/com/vmware/cis/session?~action=get":                                           true,
 	"POST /rest/com/vmware/cis/tagging/tag-association?~action=list-attached-tags-on-objects": true,

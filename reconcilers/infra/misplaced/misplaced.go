@@ -69,8 +69,7 @@ func (f Finding) String() string {
 // pure; an object of another kind has none. The object has to be read without
 // types, which drop what they do not know.
 func Find(o *unstructured.Unstructured) []Finding {
-	gk := o.GroupVersionKind().GroupKind()
-	at := slices.IndexFunc(table, func(k Kind) bool { return k.GroupKind == gk })
+	at := index(o.GroupVersionKind().GroupKind())
 	if at < 0 {
 		return nil
 	}
@@ -89,6 +88,13 @@ func Find(o *unstructured.Unstructured) []Finding {
 	}
 	return out
 }
+
+func index(gk schema.GroupKind) int {
+	return slices.IndexFunc(table, func(k Kind) bool { return k.GroupKind == gk })
+}
+
+// Known says whether misplaced fields are looked for in a kind.
+func Known(gk schema.GroupKind) bool { return index(gk) >= 0 }
 
 func path(spec []string, fields ...string) string {
 	return strings.Join(append(slices.Clone(spec), fields...), ".")

@@ -75,7 +75,7 @@ func step(e ast.Expr) (operand ast.Expr, segment string, named bool) {
 // observedOnly are fields that resources show and that nothing is compared
 // with, so that no catalog has them.
 var observedOnly = map[string][]string{
-	"Instance":         {"/stateReason", "/launchTime", "/rootDeviceName", "/rootVolume/volumeId", "/nonRootVolumes/DEVICE/volumeId", "/vpcId"},
+	"Instance":         {"/stateReason", "/launchTime", "/rootDeviceName", "/rootVolume/volumeId", "/nonRootVolumes/DEVICE/volumeId", "/vpcId", "/addresses"},
 	"Volume":           {"/size", "/type", "/iops", "/throughput", "/encrypted", "/kmsKeyId", "/attachments", "/tags/KEY"},
 	"NetworkInterface": {"/vpcId", "/subnetId", "/securityGroups", "/interfaceType", "/tags/KEY"},
 	"SecurityGroup":    {"/description"},
@@ -83,9 +83,9 @@ var observedOnly = map[string][]string{
 	"NATGateway":       {"/allocationIds", "/publicIps"},
 	"RouteTable":       {"/main"},
 	"NetworkACL":       {"/vpcId", "/default"},
-	"LoadBalancer": {"/name", "/targets", "/attributes/NAME", "/targetGroups/NAME/vpcId", "/targetGroups/NAME/targetType",
+	"LoadBalancer": {"/name", "/dnsName", "/ipAddressType", "/targets", "/attributes/NAME", "/targetGroups/NAME/vpcId", "/targetGroups/NAME/targetType",
 		"/targetGroups/NAME/ipAddressType"},
-	"VirtualMachine": {"/biosUuid", "/host", "/moid", "/toolsRunningStatus", "/disks/KEY/position", "/networks/INDEX/connected"},
+	"VirtualMachine": {"/biosUuid", "/host", "/moid", "/toolsRunningStatus", "/disks/KEY/position", "/networks/INDEX/connected", "/networks/INDEX/addresses"},
 }
 
 // unknownField says that no resource of the kind has the field, with the one

@@ -27,7 +27,7 @@ func TestLicensed(t *testing.T) {
 // TestSBOMNothing: without CycloneDX's schemas nothing is called good.
 func TestSBOMNothing(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"sbom", t.TempDir(), "bom.json"}, &out); err == nil || !strings.Contains(err.Error(), "schema.json") {
+	if err := run(t.Context(), []string{"sbom", t.TempDir(), "bom.json"}, &out); err == nil || !strings.Contains(err.Error(), ".schema") {
 		t.Errorf("%v, %s", err, out.String())
 	}
 }

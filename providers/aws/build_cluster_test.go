@@ -41,7 +41,7 @@ func (y *yard) inSync() {
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	r := detector.Compare(owner, want, snap, detector.Options{})
+	r := detector.Compare(owner, want, snap, detector.Options{Building: true})
 	for _, f := range r.Findings {
 		if f.Status != detector.InSync {
 			y.t.Errorf("%s %s is %s: %s %+v", f.Resource.Kind, f.Resource.ID, f.Status, f.Reason, f.Diffs)

@@ -175,7 +175,7 @@ func (y *yard) pass(ctx context.Context) (err error) {
 // round takes one round of steps, and gives what differs since.
 func (y *yard) round(ctx context.Context, p *Provider, scope providers.Scope, owner *providers.Owner, snap *providers.Snapshot, progress *providers.Progress) (changed []providers.ID, err error) {
 	found := map[providers.ID][]detector.Finding{}
-	for _, f := range detector.Compare(owner, progress.Plan, snap, detector.Options{Now: snap.TakenAt.Add(24 * time.Hour)}).Findings {
+	for _, f := range detector.Compare(owner, progress.Plan, snap, detector.Options{Now: snap.TakenAt.Add(24 * time.Hour), Building: true}).Findings {
 		id := providers.ID{Kind: f.Resource.Kind, Name: f.Resource.ID}
 		found[id] = append(found[id], f)
 	}

@@ -186,7 +186,7 @@ func (g *machineGround) step(ctx context.Context, owner *providers.Owner, plan [
 			return made, true, g.p.Record(owner, want.ID, made)
 		}
 	}
-	for _, f := range detector.Compare(owner, plan, g.snap, detector.Options{CreationGrace: time.Nanosecond}).Findings {
+	for _, f := range detector.Compare(owner, plan, g.snap, detector.Options{CreationGrace: time.Nanosecond, Building: true}).Findings {
 		i := slices.IndexFunc(plan, func(r providers.Resource) bool { return r.ID.Kind == f.Resource.Kind && r.ID.Name == f.Resource.ID })
 		if i < 0 || f.Status != detector.Drifted || plan[i].Unsettled {
 			continue

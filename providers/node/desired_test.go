@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ func genOwner(mods ...func(*providers.Owner)) *providers.Owner {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "m1"}}
 	m.Spec.ProviderID, m.Spec.Version = testProviderID, testVersion
 	m.Status.NodeRef.Name, m.Status.Phase = "n1", string(clusterv1.MachinePhaseRunning)
+	m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	o := &providers.Owner{
 		Ref:     providers.OwnerRef{Kind: "AWSMachine", Namespace: "prod", Name: "m1", UID: "u1"},
 		Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "c1", UID: "c"}},

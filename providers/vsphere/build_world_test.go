@@ -151,7 +151,7 @@ func (w *buildWorld) act(ctx context.Context, p *Provider, scope providers.Scope
 		}
 		return p.Record(o, want.ID, id)
 	}
-	found := detector.Compare(o, []providers.Resource{*want}, snap, detector.Options{CreationGrace: 1})
+	found := detector.Compare(o, []providers.Resource{*want}, snap, detector.Options{CreationGrace: 1, Building: true})
 	for i := range found.Findings {
 		f := &found.Findings[i]
 		if f.Status == detector.NotChecked {

@@ -73,7 +73,7 @@ func orphanTampers() []Tamper {
 				return damage(func(ctx context.Context) error {
 					_, err := e.ELBV2.DeleteLoadBalancer(ctx, &elbv2.DeleteLoadBalancerInput{LoadBalancerArn: aws.String(arn)})
 					return err
-				}, err, e.orphan(providers.KindLoadBalancer, arn, "present"))
+				}, err, e.orphan(providers.KindLoadBalancer, arn, "active"))
 			},
 		},
 		{

@@ -45,8 +45,11 @@ func (c *call) createSecret(in *secretIn) (any, *apiError) {
 		return nil, failf("ResourceExistsException", "The operation failed because the secret %s already exists.", in.Name)
 	}
 	s := &secret{arn: c.arn("secretsmanager", "secret:"+in.Name+"-"+c.newID("s")[2:8]), name: in.Name}
-	c.secrets[in.Name] = s
-	return c.setSecret(s, in)
+	out, err := c.setSecret(s, in)
+	if err == nil {
+		c.secrets[in.Name] = s
+	}
+	return out, err
 }
 
 func (c *call) setSecret(s *secret, in *secretIn) (any, *apiError) {

@@ -182,6 +182,7 @@ func (w *world) machine(name string) {
 	w.cloud.Want(providers.OwnerRef{Kind: "AWSMachine", Namespace: ns, Name: name}, providers.Resource{ID: idOf(name), Fields: fields, Since: w.clock.Now().Add(-24 * time.Hour)})
 	w.cloud.Put(&providers.Resource{ID: idOf(name), Name: name, Fields: fields, Closed: []string{"/tags"}})
 	w.edit(m, func() {
+		m.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		condition(m, clusterv1.MachineReadyCondition, true, "X")
 		condition(m, clusterv1.MachineUpToDateCondition, true, "X")
 	})

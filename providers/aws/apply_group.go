@@ -3,6 +3,8 @@ package aws
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -54,16 +56,19 @@ func checkRules(c *providers.Change, fields []providers.FieldChange) error {
 }
 
 // groupRules adds before it removes, so that traffic which both a wanted and
-// an unwanted rule allow is never cut off. One call for each rule: of several
-// in one call, one that is there already fails all (C06).
+// an unwanted rule allow is never cut off.
 func (w *writing) groupRules(ctx context.Context, fields []providers.FieldChange) error {
 	add, remove := split(w.due(fields))
+	permissions := map[string][]ec2types.IpPermission{}
 	for _, f := range add {
 		rule, err := canonical.ParseRule(f.Want.Text())
 		if err != nil {
 			return refused("%s: %w", w.Resource, err)
 		}
-		if err := w.authorize(ctx, f.Path, permissionOf(&rule)); err != nil {
+		permissions[f.Path] = append(permissions[f.Path], permissionOf(&rule))
+	}
+	for _, path := range slices.Sorted(maps.Keys(permissions)) {
+		if err := w.authorizeAll(ctx, path, permissions[path]); err != nil {
 			return err
 		}
 	}
@@ -80,18 +85,36 @@ func (w *writing) groupRules(ctx context.Context, fields []providers.FieldChange
 	return nil
 }
 
-func (w *writing) authorize(ctx context.Context, path string, p ec2types.IpPermission) error {
+// authorizeAll adds rules in one call, since EC2 lets few of these through. Of
+// several in one call, one that is refused or is there already fails all (C06), so
+// that they are added one by one then.
+func (w *writing) authorizeAll(ctx context.Context, path string, permissions []ec2types.IpPermission) error {
+	err := w.authorize(ctx, path, permissions...)
+	if len(permissions) == 1 {
+		if apiCode(err) == "InvalidPermission.Duplicate" {
+			err = nil
+		}
+		return w.called(err, "add a rule to %s", w.Resource.Name)
+	}
+	if apiCode(err) == "" {
+		return w.called(err, "add rules to %s", w.Resource.Name)
+	}
+	for i := range permissions {
+		if err := w.authorizeAll(ctx, path, permissions[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writing) authorize(ctx context.Context, path string, permissions ...ec2types.IpPermission) error {
 	var err error
-	permissions := []ec2types.IpPermission{p}
 	if path == pathIngress {
 		_, err = w.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &w.Resource.Name, IpPermissions: permissions})
 	} else {
 		_, err = w.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &w.Resource.Name, IpPermissions: permissions})
 	}
-	if apiCode(err) == "InvalidPermission.Duplicate" {
-		err = nil
-	}
-	return w.called(err, "add a rule to %s", w.Resource.Name)
+	return err
 }
 
 func (w *writing) revoke(ctx context.Context, path string, p ec2types.IpPermission) error {

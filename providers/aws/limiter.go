@@ -25,7 +25,8 @@ type quota struct {
 
 // Documented quotas. EC2: "Request tokens" in the EC2 developer guide's page
 // on request throttling; Elastic Load Balancing: its user guide's page of the
-// same name. KMS: its developer guide's page on request quotas, ListAliases.
+// same name. EC2 gives each of its APIs a bucket of its own, of the size of its
+// category; Elastic Load Balancing gives a category one. KMS: its developer guide's page on request quotas, ListAliases.
 // Secrets Manager: its user guide's quotas, CreateSecret and DeleteSecret. SSM:
 // its endpoints and quotas, the default throughput of PutParameter. EC2's smaller
 // bucket for unfiltered and unpaged reads is left out, because every read here is
@@ -108,9 +109,11 @@ type limiter struct {
 	buckets map[bucketKey]*bucket
 }
 
+// bucketKey names a bucket: by the operation, where each has its own, else by the
+// quota.
 type bucketKey struct {
 	place
-	service, quota string
+	service, name string
 }
 
 func newLimiter(c clock.Clock) *limiter {
@@ -119,7 +122,10 @@ func newLimiter(c clock.Clock) *limiter {
 
 func (l *limiter) bucket(at place, service, operation string) *bucket {
 	q := quotaOf(service, operation)
-	key := bucketKey{place: at, service: service, quota: q.name}
+	key := bucketKey{place: at, service: service, name: q.name}
+	if service == serviceEC2 {
+		key.name = operation
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.buckets[key]

@@ -48,8 +48,9 @@ func takeAt(t *testing.T, b *bucket, c *clocktesting.FakeClock) (time.Duration, 
 	}
 }
 
+const elbClassic, elbNewer = "Elastic Load Balancing", "Elastic Load Balancing v2"
+
 func TestQuotas(t *testing.T) {
-	const elb, elbv2 = "Elastic Load Balancing", "Elastic Load Balancing v2"
 	for call, want := range map[[2]string]quota{
 		{serviceEC2, "DescribeInstances"}:          {"read", 100, 20},
 		{serviceEC2, "GetConsoleOutput"}:           {"read", 100, 20},
@@ -61,9 +62,9 @@ func TestQuotas(t *testing.T) {
 		{serviceEC2, "StartInstances"}:             {"launch", 5, 2},
 		{serviceEC2, "TerminateInstances"}:         {"terminate", 100, 5},
 		{serviceEC2, "CreateTags"}:                 {"tag", 100, 10},
-		{elb, "DescribeLoadBalancers"}:             {"read", 40, 10},
-		{elbv2, "RegisterTargets"}:                 {"register", 20, 4},
-		{elbv2, "CreateListener"}:                  {"write", 20, 3},
+		{elbClassic, "DescribeLoadBalancers"}:      {"read", 40, 10},
+		{elbNewer, "RegisterTargets"}:              {"register", 20, 4},
+		{elbNewer, "CreateListener"}:               {"write", 20, 3},
 	} {
 		if got := quotaOf(call[0], call[1]); got != want {
 			t.Errorf("%v is counted in %+v, want %+v", call, got, want)
@@ -88,18 +89,22 @@ func TestBucketRate(t *testing.T) {
 	}
 }
 
-// Buckets are shared by everyone in an account and region, and by no other.
+// Buckets are shared by everyone in an account and region, and by no other. EC2
+// has one for each API, Elastic Load Balancing one for each category.
 func TestBucketsAreSharedByPlace(t *testing.T) {
 	l, _ := testLimiter()
 	b := l.bucket(here, serviceEC2, "DescribeInstances")
-	if l.bucket(here, serviceEC2, "DescribeVolumes") != b {
-		t.Error("two reads of one account and region have buckets of their own")
+	if l.bucket(here, serviceEC2, "DescribeInstances") != b {
+		t.Error("two calls of one API have buckets of their own")
+	}
+	if l.bucket(here, elbClassic, "DescribeLoadBalancers") != l.bucket(here, elbClassic, "DescribeTags") {
+		t.Error("two reads of load balancers have buckets of their own")
 	}
 	for name, other := range map[string]*bucket{
 		"account": l.bucket(place{"999999999999", here.region}, serviceEC2, "DescribeInstances"),
 		"region":  l.bucket(place{here.account, "us-east-1"}, serviceEC2, "DescribeInstances"),
-		"service": l.bucket(here, "Elastic Load Balancing", "DescribeLoadBalancers"),
-		"quota":   l.bucket(here, serviceEC2, "RunInstances"),
+		"service": l.bucket(here, elbClassic, "DescribeLoadBalancers"),
+		"API":     l.bucket(here, serviceEC2, "DescribeVolumes"),
 	} {
 		if other == b {
 			t.Errorf("another %s shares the bucket", name)

@@ -52,12 +52,8 @@ func (p Poll) again(since time.Duration) time.Duration {
 	return min(max(since/part, p.Least), p.Most)
 }
 
-// Ages of snapshots that are good enough: where something is being made, and
-// where it is looked at now and then.
-const (
-	freshBuilding = 5 * time.Second
-	freshAtRest   = time.Minute
-)
+// freshBuilding is the age at which what an owner waits for is read again.
+const freshBuilding = 5 * time.Second
 
 // Reconcile implements [reconcile.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

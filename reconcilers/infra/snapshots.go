@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,11 @@ const (
 	// readTime bounds one read, which serves all that wait for it and therefore
 	// does not end with any of them.
 	readTime = 5 * time.Minute
+	// keep and keepTimes are how old the read of a whole scope may be, the latter in
+	// times of what the read took: where there is much to read, it is read seldom. What
+	// is made or waited for is read by its id.
+	keep      = time.Minute
+	keepTimes = 10
 )
 
 // snapshots shares what is read of each scope among all owners in it.
@@ -36,8 +42,9 @@ type shared struct {
 
 	mu   sync.Mutex
 	snap *providers.Snapshot
-	// begun is when the read of snap began.
+	// begun is when the read of snap began, and took how long it lasted.
 	begun time.Time
+	took  time.Duration
 	// later are ids that were read again since, with the time: a bulk read that
 	// began before then may not show them.
 	later map[providers.ID]time.Time
@@ -87,7 +94,35 @@ func (s *snapshots) since(ctx context.Context, p providers.Provider, scope provi
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", scope, err)
 	}
-	return one.take(snap, began), nil
+	return one.take(snap, began, s.clock.Since(began)), nil
+}
+
+// keep is how old a scope's snapshot may be for those that need none since a
+// certain time. One with gaps is read again as soon as may be: it may have been the
+// cloud's bad moment.
+func (s *snapshots) keep(scope providers.Scope) time.Duration {
+	one := s.of(scope)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.snap != nil {
+		for _, gap := range one.snap.Coverage {
+			if gap != nil {
+				return max(freshBuilding, one.took)
+			}
+		}
+	}
+	return max(keep, keepTimes*one.took)
+}
+
+// unread gives those of some ids that were last read before a time.
+func (s *snapshots) unread(scope providers.Scope, ids []providers.ID, t time.Time) []providers.ID {
+	one := s.of(scope)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if !one.begun.Before(t) {
+		return nil
+	}
+	return slices.DeleteFunc(ids, func(id providers.ID) bool { return !one.later[id].Before(t) })
 }
 
 // latest gives the snapshot as it is by now.
@@ -108,7 +143,7 @@ func (o *shared) fresh(t time.Time) *providers.Snapshot {
 }
 
 // take makes a bulk read the one to go by, with what was read again meanwhile.
-func (o *shared) take(snap *providers.Snapshot, began time.Time) *providers.Snapshot {
+func (o *shared) take(snap *providers.Snapshot, began time.Time, took time.Duration) *providers.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept := false
@@ -128,7 +163,7 @@ func (o *shared) take(snap *providers.Snapshot, began time.Time) *providers.Snap
 			delete(snap.Resources, id)
 		}
 	}
-	o.snap, o.begun = snap, began
+	o.snap, o.begun, o.took = snap, began, took
 	return snap
 }
 

@@ -3,6 +3,7 @@ package infra
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -151,5 +152,52 @@ func TestFailedRead(t *testing.T) {
 	c.fail = nil
 	if snap, err := s.since(t.Context(), c, here, now); err != nil || snap == nil {
 		t.Errorf("the next read gives %v, %v", snap, err)
+	}
+}
+
+// TestKeep: what takes long to read is read seldom, and what has gaps soon.
+func TestKeep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		took time.Duration
+		gap  error
+		want time.Duration
+	}{
+		"quick":          {time.Second, nil, time.Minute},
+		"slow":           {20 * time.Second, nil, 200 * time.Second},
+		"gaps":           {time.Second, errors.New("throttled"), freshBuilding},
+		"slow, and gaps": {20 * time.Second, errors.New("throttled"), 20 * time.Second},
+	} {
+		s := newSnapshots(clock.RealClock{})
+		if got := s.keep(here); got != time.Minute {
+			t.Errorf("%s: before the first read it is %s", name, got)
+		}
+		snap := &providers.Snapshot{Coverage: map[string]error{"VPC": nil, "Subnet": tc.gap}}
+		s.of(here).take(snap, time.Now(), tc.took)
+		if got := s.keep(here); got != tc.want {
+			t.Errorf("%s: a snapshot is kept for %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// TestUnread: what was read by its id since is not read again.
+func TestUnread(t *testing.T) {
+	c := &cloud{}
+	s := newSnapshots(clock.RealClock{})
+	ids := []providers.ID{c.put("a"), c.put("b")}
+	if _, err := s.since(t.Context(), c, here, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.unread(here, slices.Clone(ids), time.Now().Add(-time.Hour)); len(got) > 0 {
+		t.Errorf("%v are to be read, of a snapshot that is younger", got)
+	}
+	later := time.Now()
+	if got := s.unread(here, slices.Clone(ids), later); len(got) != 2 {
+		t.Errorf("%v are to be read, of a snapshot that is older", got)
+	}
+	if _, err := s.confirm(t.Context(), c, here, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.unread(here, slices.Clone(ids), later); len(got) != 1 || got[0] != ids[1] {
+		t.Errorf("%v are to be read, want %v", got, ids[1])
 	}
 }

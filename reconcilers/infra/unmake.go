@@ -56,20 +56,20 @@ func (r *reconciler) unmake(ctx context.Context, owner *providers.Owner) (reconc
 }
 
 // clear deletes what is doomed, as far as it goes now, and says whether nothing
-// is left. That nothing is left is only believed of a read that began after the
-// work did.
+// is left. That nothing is left, and that it cannot be told, is only believed of a
+// read that began after the work did.
 func (w *work) clear(ctx context.Context, began time.Time) (gone bool, err error) {
 	sent := map[providers.ID]bool{}
 	for range rounds {
-		doomed, err := w.builder.Doomed(w.owner, w.snap)
-		if err != nil {
-			return false, err
-		}
+		doomed, unclear := w.builder.Doomed(w.owner, w.snap)
 		w.progress = providers.Progress{Deleting: true, Open: stillThere(doomed)}
-		if len(doomed) == 0 {
+		if unclear != nil || len(doomed) == 0 {
 			now, err := w.snapshots.since(ctx, w.provider, w.scope, began)
-			if err != nil || now == w.snap {
-				return err == nil, err
+			if err != nil {
+				return false, err
+			}
+			if now == w.snap {
+				return unclear == nil, unclear
 			}
 			w.snap = now
 			continue

@@ -37,11 +37,8 @@ type work struct {
 // run makes what can be made now. Its error is of what stands outside the owner;
 // what stands against the owner is in the progress.
 func (w *work) run(ctx context.Context) (err error) {
-	age := freshBuilding
-	if w.ready {
-		age = freshAtRest
-	}
-	if w.snap, err = w.snapshots.since(ctx, w.provider, w.scope, w.clock.Now().Add(-age)); err != nil {
+	begun := w.clock.Now()
+	if w.snap, err = w.snapshots.since(ctx, w.provider, w.scope, begun.Add(-w.snapshots.keep(w.scope))); err != nil {
 		return err
 	}
 	looked := map[providers.ID]bool{}
@@ -53,7 +50,8 @@ func (w *work) run(ctx context.Context) (err error) {
 		}
 		s := next(w.owner, plan, w.snap, w.mayset)
 		w.progress = providers.Progress{Plan: plan, Open: s.open, Failed: s.failed, At: s.at}
-		look := slices.DeleteFunc(s.look, func(id providers.ID) bool { return looked[id] })
+		look := append(s.look, w.old(plan, s, begun.Add(-freshBuilding))...)
+		look = slices.DeleteFunc(look, func(id providers.ID) bool { return looked[id] })
 		var done []providers.ID
 		if len(look) == 0 {
 			if s.failed != nil || len(s.todo) == 0 {
@@ -72,6 +70,31 @@ func (w *work) run(ctx context.Context) (err error) {
 		}
 	}
 	return fmt.Errorf("%s: what is planned is another thing after each of %d rounds: %s", w.owner.Ref, rounds, w.openWords())
+}
+
+// old are those of an owner's resources that it may be waiting for and that were
+// last read before a time. What is open is what it waits for, or else something
+// about what is there, such as an address. The scope as a whole need not be read
+// for them.
+func (w *work) old(plan []providers.Resource, s *steps, t time.Time) []providers.ID {
+	if w.ready {
+		return nil
+	}
+	var open, all []providers.ID
+	for i := range plan {
+		id := plan[i].ID
+		if id.Provisional() || w.snap.Resources[id] == nil {
+			continue
+		}
+		all = append(all, id)
+		if _, is := s.open[id]; is {
+			open = append(open, id)
+		}
+	}
+	if len(s.open) == 0 {
+		open = all
+	}
+	return w.snapshots.unread(w.scope, open, t)
 }
 
 func (w *work) mayset(id providers.ID) bool { return !w.ready || w.made[id] }

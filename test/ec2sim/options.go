@@ -105,6 +105,9 @@ type Credential struct {
 	// Deny lists actions ("RunInstances", "ec2:Describe*", "*") that the
 	// caller is not authorized for. Allow, if not empty, lists all that it is.
 	Allow, Deny []string
+	// Unthrottled calls take no tokens: those of who looks on or tampers, where
+	// somebody else's are measured.
+	Unthrottled bool
 }
 
 // DefaultCredential is accepted where Options name none.

@@ -1,6 +1,9 @@
 package ec2sim
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // rate is a token bucket's size and its refill per second.
 type rate struct{ burst, refill float64 }
@@ -40,8 +43,56 @@ var unpaged = map[string]bool{
 // API" (user guide); registrations have a bucket of their own.
 var balancerRates = map[string]rate{"read": {40, 10}, "write": {20, 3}, "registration": {20, 4}}
 
+// Bucket names the request bucket that an action of EC2 or Elastic Load Balancing,
+// "SERVICE:ACTION", takes its tokens from, for a caller who pages and filters; two
+// actions may share one. Empty is an action without.
+func Bucket(action string) string {
+	service, name, _ := strings.Cut(action, ":")
+	switch service {
+	case serviceEC2:
+		return action
+	case serviceELB, serviceELBv2:
+		read := strings.HasPrefix(name, "Describe")
+		return service + ":" + balancerCategory(name, read)
+	default:
+		return ""
+	}
+}
+
+// Rate is the size of a request bucket and its refill per second; zero where
+// there is none of the name.
+func Rate(bucket string) (burst, refill float64) {
+	service, name, _ := strings.Cut(bucket, ":")
+	r := balancerRates[name]
+	if service == serviceEC2 {
+		r = usualRate(name, !strings.HasPrefix(name, "Describe"))
+	}
+	return r.burst, r.refill
+}
+
+func balancerCategory(action string, read bool) string {
+	switch action {
+	case "RegisterTargets", "DeregisterTargets", "RegisterInstancesWithLoadBalancer", "DeregisterInstancesFromLoadBalancer":
+		return "registration"
+	}
+	if read {
+		return "read"
+	}
+	return "write"
+}
+
+func usualRate(action string, mutating bool) rate {
+	if own, has := actionRates[action]; has {
+		return own
+	}
+	if mutating {
+		return rate{50, 5}
+	}
+	return rate{100, 20}
+}
+
 func (s *Server) throttle(c *call) *apiError {
-	if !s.options.Throttle || c.action == nil {
+	if !s.options.Throttle || c.action == nil || c.credential.Unthrottled {
 		return nil
 	}
 	switch c.service {
@@ -57,15 +108,7 @@ func (s *Server) throttle(c *call) *apiError {
 			return failf("RequestLimitExceeded", "Request limit exceeded.")
 		}
 	case serviceELB, serviceELBv2:
-		category := "write"
-		switch c.action.name {
-		case "RegisterTargets", "DeregisterTargets", "RegisterInstancesWithLoadBalancer", "DeregisterInstancesFromLoadBalancer":
-			category = "registration"
-		default:
-			if c.action.read {
-				category = "read"
-			}
-		}
+		category := balancerCategory(c.action.name, c.action.read)
 		if !s.take(c, category, balancerRates[category], 1) {
 			return failf("Throttling", "Rate exceeded")
 		}
@@ -74,16 +117,10 @@ func (s *Server) throttle(c *call) *apiError {
 }
 
 func (c *call) requestRate() rate {
-	if own, has := actionRates[c.action.name]; has {
-		return own
-	}
-	switch {
-	case !c.action.read:
-		return rate{50, 5}
-	case unpaged[c.action.name] && c.form.Get("MaxResults") == "" && c.form.Get("Filter.1.Name") == "" && !c.namesIDs():
+	if unpaged[c.action.name] && c.form.Get("MaxResults") == "" && c.form.Get("Filter.1.Name") == "" && !c.namesIDs() {
 		return rate{50, 10}
 	}
-	return rate{100, 20}
+	return usualRate(c.action.name, !c.action.read)
 }
 
 func (c *call) namesIDs() bool {

@@ -69,6 +69,7 @@ func (g *Ground) StartAWS(o ec2sim.Options) *AWSCloud {
 	if len(o.Regions) == 0 {
 		o.Regions = []string{Region}
 	}
+	a.CAPA.Unthrottled, a.Operator.Unthrottled = true, true // buckets, where there are any, are the daemon's
 	a.Region, o.Credentials = o.Regions[0], []ec2sim.Credential{a.Daemon, a.CAPA, a.Operator}
 	if o.Delays == nil {
 		o.Delays = quickDelays()

@@ -161,6 +161,50 @@ func TestC05C06RuleThatIsSoAlreadyIsSuccess(t *testing.T) {
 	}
 }
 
+// C06: rules are added in one call. Where EC2 refuses the lot for one of them, the
+// others are added all the same.
+func TestC06RulesAreAddedTogether(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails string // the code with which the first call fails; empty is none
+	}{
+		"all":            {},
+		"one is there":   {fails: "InvalidPermission.Duplicate"},
+		"one is refused": {fails: "RulesPerSecurityGroupLimitExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newAWSApplyOn(t, &ec2sim.Delays{})
+			ctx := t.Context()
+			id := c.env.AWSCluster.Status.Network.SecurityGroups["controlplane"].ID
+			out, err := c.env.EC2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules := out.SecurityGroups[0].IpPermissions
+			if _, err := c.env.EC2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{GroupId: &id, IpPermissions: rules}); err != nil {
+				t.Fatal(err)
+			}
+			change := c.due(t, providers.KindSecurityGroup)
+			n := len(change.Fields)
+			if n < 3 {
+				t.Fatalf("%d rules are to be added", n)
+			}
+			want := 1
+			if tc.fails != "" {
+				want = 1 + n
+				defer c.server.InjectFault(ec2sim.Fault{Action: "AuthorizeSecurityGroupIngress", Kind: ec2sim.FaultError, Code: tc.fails, Status: 400, Times: 1})()
+			}
+			c.server.ResetCalls()
+			if err := c.apply(t, change); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.server.CallCounts()["ec2:AuthorizeSecurityGroupIngress"]; got != want {
+				t.Errorf("%d rules took %d calls, want %d", n, got, want)
+			}
+			c.expectInSync(t)
+		})
+	}
+}
+
 // C15, C16: tags that are AWS's or another cluster's are written by no change,
 // whatever it says; and what is not wanted is not written either.
 func TestC16TagsOfOthersAreNotWritten(t *testing.T) {

@@ -54,7 +54,7 @@ func (b *vsphereBooter) reconcile(ctx context.Context, req reconcile.Request) (r
 	if len(vsm.Status.Addresses) == 0 || vsm.Spec.ProviderID != "vsphere://"+uuid {
 		return reconcile.Result{RequeueAfter: soon}, g.VSphere().Boot(ctx, *vm, b.address(req.NamespacedName, f, machine))
 	}
-	f.add(vsphereHost(machine, vsm, uuid))
+	f.managedBy(b.plane.manager.GetAPIReader(), vsphereHost(machine, vsm, uuid))
 	return reconcile.Result{}, nil
 }
 
@@ -82,7 +82,8 @@ func vsphereHost(m *clusterv1.Machine, vsm *vspherev1.VSphereMachine, uuid strin
 	return h
 }
 
-// gone takes the host of a VSphereMachine away that is no more.
+// gone takes the host of a VSphereMachine away that is no more, unless the virtual
+// machine runs on.
 func (b *vsphereBooter) gone(ctx context.Context, name types.NamespacedName, err error) error {
 	if err != nil {
 		return err
@@ -94,5 +95,5 @@ func (b *vsphereBooter) gone(ctx context.Context, name types.NamespacedName, err
 	if !ok {
 		return nil
 	}
-	return as.fleet.drop(ctx, as.machine)
+	return as.fleet.unbind(ctx, as.machine)
 }

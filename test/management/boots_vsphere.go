@@ -51,6 +51,13 @@ func (b *vsphereBooter) reconcile(ctx context.Context, req reconcile.Request) (r
 	if err != nil || vm == nil {
 		return reconcile.Result{RequeueAfter: soon}, err
 	}
+	if f.has(machine.Name) { // it was moved here, and runs
+		b.mu.Lock()
+		b.booted[req.NamespacedName] = bootedAs{fleet: f, machine: machine.Name}
+		b.mu.Unlock()
+		f.managedBy(b.plane.manager.GetAPIReader(), host{machine: machine.Name})
+		return reconcile.Result{}, nil
+	}
 	if len(vsm.Status.Addresses) == 0 || vsm.Spec.ProviderID != "vsphere://"+uuid {
 		return reconcile.Result{RequeueAfter: soon}, g.VSphere().Boot(ctx, *vm, b.address(req.NamespacedName, f, machine))
 	}
@@ -65,7 +72,11 @@ func (b *vsphereBooter) address(name types.NamespacedName, f *fleet, m *clusterv
 	as, ok := b.booted[name]
 	if !ok {
 		b.addresses++
-		as = bootedAs{fleet: f, machine: m.Name, address: fmt.Sprintf("10.20.%d.%d", b.addresses/250, b.addresses%250+1)}
+		network := 20
+		if b.plane.beside != nil {
+			network++
+		}
+		as = bootedAs{fleet: f, machine: m.Name, address: fmt.Sprintf("10.%d.%d.%d", network, b.addresses/250, b.addresses%250+1)}
 		b.booted[name] = as
 	}
 	return as.address

@@ -106,6 +106,13 @@ func (f *fleet) add(h host) {
 	}
 }
 
+// has tells whether a Machine has a host.
+func (f *fleet) has(machine string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[machine] != nil
+}
+
 // managedBy takes in the host of a Machine of a management cluster, to which the
 // whole cluster may have been moved.
 func (f *fleet) managedBy(management client.Reader, h host) {

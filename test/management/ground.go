@@ -102,7 +102,9 @@ func Boots() Option { return func(o *options) { o.alone, o.bare, o.boots = true,
 // namespace are another ground's, whose clusters can be moved to it
 // ([Cluster.MovedTo]). The other one is of Boots too.
 func Beside(other *Ground) Option {
-	return func(o *options) { o.alone, o.bare, o.boots, o.beside, o.namespace = true, true, true, other, other.Namespace }
+	return func(o *options) {
+		o.alone, o.bare, o.boots, o.beside, o.namespace = true, true, true, other, other.Namespace
+	}
 }
 
 // In has the ground be a namespace of that name, where a person is to type it. It

@@ -60,8 +60,9 @@ func migrated(part Part) map[client.Object]crdmigrator.ByObjectConfig {
 	return out
 }
 
-// definitions are the CRDs of a part, whose kinds its webhooks convert and its
-// migrator writes: +kubebuilder:rbac of upstream's main.go names the same.
+// definitions are the CRDs of a part, whose kinds its webhooks convert. Those of
+// upstream's parts are what its migrator writes too: +kubebuilder:rbac of its main.go
+// names the same.
 var definitions = map[Part][]string{
 	Core: {
 		"clusterclasses.cluster.x-k8s.io", "clusterresourcesetbindings.addons.cluster.x-k8s.io", "clusterresourcesets.addons.cluster.x-k8s.io",
@@ -72,6 +73,18 @@ var definitions = map[Part][]string{
 	Kubeadm: {
 		"kubeadmconfigs.bootstrap.cluster.x-k8s.io", "kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
 		"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
+	},
+	AWS: {
+		"awsclustercontrolleridentities.infrastructure.cluster.x-k8s.io", "awsclusterroleidentities.infrastructure.cluster.x-k8s.io",
+		"awsclusters.infrastructure.cluster.x-k8s.io", "awsclusterstaticidentities.infrastructure.cluster.x-k8s.io",
+		"awsclustertemplates.infrastructure.cluster.x-k8s.io", "awsmachines.infrastructure.cluster.x-k8s.io",
+		"awsmachinetemplates.infrastructure.cluster.x-k8s.io",
+	},
+	VSphere: {
+		"vsphereclusteridentities.infrastructure.cluster.x-k8s.io", "vsphereclusters.infrastructure.cluster.x-k8s.io",
+		"vsphereclustertemplates.infrastructure.cluster.x-k8s.io", "vspheredeploymentzones.infrastructure.cluster.x-k8s.io",
+		"vspherefailuredomains.infrastructure.cluster.x-k8s.io", "vspheremachines.infrastructure.cluster.x-k8s.io",
+		"vspheremachinetemplates.infrastructure.cluster.x-k8s.io", "vspherevms.infrastructure.cluster.x-k8s.io",
 	},
 }
 

@@ -24,8 +24,8 @@ const (
 func profiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "ci", "*-values.yaml"))
-	if err != nil || len(files) != 7 {
-		t.Fatalf("profiles: %v, %v: want 7", files, err)
+	if err != nil || len(files) != 8 {
+		t.Fatalf("profiles: %v, %v: want 8", files, err)
 	}
 	out := make([]string, len(files))
 	for i, f := range files {

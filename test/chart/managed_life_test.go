@@ -23,8 +23,8 @@ import (
 )
 
 // TestManagedLife has the program be a Cluster API as the chart's ServiceAccount
-// and with the chart's configuration, webhooks, Service and certificate: it brings a
-// cluster up, repairs, heals and ends it, nothing is refused, and nothing is granted
+// and with the chart's configuration, webhooks, Service and certificate: it makes a
+// cluster on AWS, repairs, heals and ends it, nothing is refused, and nothing is granted
 // that it does not use. What the engine alone needs is TestLifeCycle's.
 func TestManagedLife(t *testing.T) {
 	g := newManagedGround(t)

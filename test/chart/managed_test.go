@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -22,6 +23,7 @@ crds: {enabled: false}
 reconcilers:
   core: {enabled: true}
   kubeadm: {enabled: true}
+  aws: {enabled: true}
   featureGates: {ClusterTopology: true}
 config: {startSpread: 0s, creationGrace: 1s, verifyAfter: 1s, pollInterval: 1s, remediationsKeep: 1,
   leaderElectionLeaseDuration: 120s, leaderElectionRenewDeadline: 100s}
@@ -43,12 +45,13 @@ policies:
 // webhookName is the Service's and the Secret's, hooksName the webhook configurations'.
 const webhookName, hooksName = release + "-webhook", namespace + "-" + release
 
-// newManagedGround is a management cluster on which nothing of upstream's runs, and
-// nothing is installed of it but CRDs that are converted by the chart's Service.
+// newManagedGround is a management cluster on which nothing of upstream's runs, nor
+// what plays its infrastructure, and nothing is installed of it but CRDs that are
+// converted by the chart's Service.
 func newManagedGround(t *testing.T) *ground {
 	t.Helper()
 	ctx := t.Context()
-	g := &ground{Ground: management.Start(t, management.Bare())}
+	g := &ground{Ground: management.Start(t, management.Boots())}
 	g.cluster = &cluster{config: g.Config, kubeconfig: g.Kubeconfig, client: g.Client}
 	for _, o := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
 		if err := g.Client.DeleteAllOf(ctx, o); err != nil {
@@ -56,11 +59,14 @@ func newManagedGround(t *testing.T) *ground {
 		}
 	}
 	g.olden(t)
-	for _, name := range core.Definitions(core.Parts()...) {
+	for _, name := range core.Definitions(slices.Concat(core.Parts(), []core.Part{core.AWS})...) {
 		crd := must(get[apiextensionsv1.CustomResourceDefinition](ctx, g.cluster, "", name))(t)
-		crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{
-			Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: webhookName, Path: ptr.To("/convert"), Port: ptr.To[int32](443)},
-		}
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{Namespace: namespace, Name: webhookName, Path: ptr.To("/convert"), Port: ptr.To[int32](443)},
+			},
+			ConversionReviewVersions: []string{"v1"},
+		}}
 		if err := g.Client.Update(ctx, crd); err != nil {
 			t.Fatal(err)
 		}

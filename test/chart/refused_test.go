@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 		"a gate for nothing":                {"reconcilers: {featureGates: {ClusterTopology: true}}\n", []string{"reconcilers.featureGates", "reconcilers.core.enabled"}},
 		"a takeover of nothing":             {"reconcilers: {takeover: true}\n", []string{"reconcilers.takeover"}},
 		"reconcilers of one namespace":      {"reconcilers: {core: {enabled: true}}\nwatchNamespace: prod\n", []string{"watchNamespace", "reconcilers.watchFilter"}},
-		"infrastructure":                    {"reconcilers: {aws: {enabled: true}}\n", []string{"aws"}},
+		"reconcilers of no cloud":           {"reconcilers: {gcp: {enabled: true}}\n", []string{"gcp"}},
 		"extensions":                        {"reconcilers: {core: {enabled: true}, featureGates: {RuntimeSDK: true}}\n", []string{"RuntimeSDK", "docs/managed.md"}},
 		"no workers":                        {"reconcilers: {core: {enabled: true}, concurrency: {machine: 0}}\n", []string{"machine"}},
 		"a certificate in no Secret":        {"webhooks: {certificate: {source: secret}}\n", []string{"webhooks.certificate.secretName"}},

@@ -11,9 +11,11 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	capa "sigs.k8s.io/cluster-api-provider-aws/v2/api/v1beta2"
 
 	"github.com/holdfast-io/holdfast/hack/clusterapi"
 	"github.com/holdfast-io/holdfast/reconcilers/core"
+	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 )
 
 // upstreams are the folders of a part's programs in the module.
@@ -64,9 +66,9 @@ func webhooks(t *testing.T, of []*unstructured.Unstructured) map[string]webhook 
 }
 
 // TestWebhooks: whatever parts run, the API server asks what upstream's manifests
-// have it ask, in the version that the program is built with.
+// have it ask, in the version that the program is built with, and on AWS for warnings.
 func TestWebhooks(t *testing.T) {
-	for _, parts := range [][]string{{"core"}, {"kubeadm"}, {"core", "kubeadm"}} {
+	for _, parts := range [][]string{{"core"}, {"kubeadm"}, {"aws"}, {"vsphere"}, {"core", "kubeadm"}, {"core", "kubeadm", "aws", "vsphere"}} {
 		t.Run(strings.Join(parts, ","), func(t *testing.T) {
 			var args []string
 			want := map[string]webhook{}
@@ -74,6 +76,12 @@ func TestWebhooks(t *testing.T) {
 				args = append(args, "--set", "reconcilers."+part+".enabled=true")
 				for key, w := range webhooks(t, upstream(t, part, "webhook/manifests.yaml")) {
 					want[key] = w
+				}
+				if part == "aws" {
+					w := misplaced.Configuration()
+					want["ValidatingWebhookConfiguration "+misplaced.Path] = webhook{
+						string(*w.FailurePolicy), string(*w.MatchPolicy), string(*w.SideEffects), w.AdmissionReviewVersions, w.Rules,
+					}
 				}
 			}
 			rendered := objects(t, must(helms(t)["3"].template(t, args...))(t))
@@ -100,9 +108,11 @@ func TestWebhooks(t *testing.T) {
 }
 
 // TestDefinitions: the CRDs whose CA is kept and whose objects are migrated are
-// those that upstream's programs may write, and the chart allows no other.
+// those that upstream's programs may write, and the chart allows no other. Those of
+// infrastructure are converted, and not migrated.
 func TestDefinitions(t *testing.T) {
-	for _, parts := range [][]core.Part{{core.Core}, {core.Kubeadm}, core.Parts()} {
+	infrastructure := converted(t)
+	for _, parts := range [][]core.Part{{core.Core}, {core.Kubeadm}, core.Parts(), {core.AWS}, {core.VSphere}, slices.Concat(core.Parts(), core.Infrastructure())} {
 		var want, got []string
 		args := []string{"-s", "templates/rbac.yaml"}
 		for _, part := range parts {
@@ -110,6 +120,7 @@ func TestDefinitions(t *testing.T) {
 			for _, u := range upstream(t, string(part), "rbac/role.yaml") {
 				want = append(want, definitionsOf(t, u)...)
 			}
+			want = append(want, infrastructure[part]...)
 		}
 		for _, u := range objects(t, must(helms(t)["3"].template(t, args...))(t)) {
 			if u.GetKind() == "ClusterRole" {
@@ -125,6 +136,24 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%v: CRDs (-upstream +program):\n%s", parts, d)
 		}
 	}
+}
+
+// converted are the CRDs of infrastructure, by part, that a user is told to have
+// converted by the release.
+func converted(t *testing.T) map[core.Part][]string {
+	t.Helper()
+	out := map[core.Part][]string{}
+	for _, crd := range must(clusterapi.CRDs(clusterapi.Options{Service: &clusterapi.Service{Namespace: namespace, Name: webhookName, Port: 443}}))(t) {
+		if crd.Spec.Group != capa.GroupVersion.Group || crd.Spec.Conversion == nil {
+			continue
+		}
+		part := core.VSphere
+		if strings.HasPrefix(crd.Name, "aws") {
+			part = core.AWS
+		}
+		out[part] = append(out[part], crd.Name)
+	}
+	return out
 }
 
 func definitionsOf(t *testing.T, role *unstructured.Unstructured) (out []string) {

@@ -1,7 +1,7 @@
 {{/* The parts that run, by their names on the command line; empty is none. */}}
 {{- define "holdfast.parts" -}}
 {{- $parts := list -}}
-{{- range $part := list "core" "kubeadm" -}}
+{{- range $part := list "core" "kubeadm" "aws" "vsphere" -}}
 {{- if (index $.Values.reconcilers $part).enabled }}{{ $parts = append $parts $part }}{{ end -}}
 {{- end -}}
 {{- join "," $parts -}}
@@ -46,6 +46,7 @@
 {{/* What reconcilers need in namespaces, by part. */}}
 {{- define "holdfast.managedRules" -}}
 {{- $parts := splitList "," (include "holdfast.parts" .) -}}
+{{- if or (has "core" $parts) (has "kubeadm" $parts) }}
 # Objects of providers, whatever they are called.
 - apiGroups: [bootstrap.cluster.x-k8s.io, controlplane.cluster.x-k8s.io, infrastructure.cluster.x-k8s.io]
   resources: ["*"]
@@ -105,10 +106,35 @@
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch, delete]
+{{- else }}
+# Infrastructure alone, beside upstream's other programs.
+{{- if has "aws" $parts }}
+- apiGroups: [infrastructure.cluster.x-k8s.io]
+  resources: [awsclusters, awsmachines]
+  verbs: [get, list, watch, patch]
+- apiGroups: [infrastructure.cluster.x-k8s.io]
+  resources: [awsclusters/status, awsmachines/status]
+  verbs: [patch]
+{{- end }}
+{{- if has "vsphere" $parts }}
+- apiGroups: [infrastructure.cluster.x-k8s.io]
+  resources: [vsphereclusters, vspheremachines]
+  verbs: [get, list, watch, patch]
+- apiGroups: [infrastructure.cluster.x-k8s.io]
+  resources: [vsphereclusters/status, vspheremachines/status]
+  verbs: [patch]
+{{- end }}
+- apiGroups: [cluster.x-k8s.io]
+  resources: [clusters, machines]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
-{{/* The CRDs that are converted; but for ExtensionConfigs, their objects are migrated. */}}
-{{- define "holdfast.definitions" -}}
+{{/* The CRDs of upstream's parts, whose objects are migrated, but for ExtensionConfigs. */}}
+{{- define "holdfast.migrated" -}}
 {{- $parts := splitList "," (include "holdfast.parts" .) -}}
 {{- if has "core" $parts }}
 - clusterclasses.cluster.x-k8s.io
@@ -133,6 +159,31 @@
 {{- end }}
 {{- end -}}
 
+{{/* The CRDs that are converted. */}}
+{{- define "holdfast.definitions" -}}
+{{- $parts := splitList "," (include "holdfast.parts" .) -}}
+{{- include "holdfast.migrated" . }}
+{{- if has "aws" $parts }}
+- awsclustercontrolleridentities.infrastructure.cluster.x-k8s.io
+- awsclusterroleidentities.infrastructure.cluster.x-k8s.io
+- awsclusters.infrastructure.cluster.x-k8s.io
+- awsclusterstaticidentities.infrastructure.cluster.x-k8s.io
+- awsclustertemplates.infrastructure.cluster.x-k8s.io
+- awsmachines.infrastructure.cluster.x-k8s.io
+- awsmachinetemplates.infrastructure.cluster.x-k8s.io
+{{- end }}
+{{- if has "vsphere" $parts }}
+- vsphereclusteridentities.infrastructure.cluster.x-k8s.io
+- vsphereclusters.infrastructure.cluster.x-k8s.io
+- vsphereclustertemplates.infrastructure.cluster.x-k8s.io
+- vspheredeploymentzones.infrastructure.cluster.x-k8s.io
+- vspherefailuredomains.infrastructure.cluster.x-k8s.io
+- vspheremachines.infrastructure.cluster.x-k8s.io
+- vspheremachinetemplates.infrastructure.cluster.x-k8s.io
+- vspherevms.infrastructure.cluster.x-k8s.io
+{{- end }}
+{{- end -}}
+
 {{/* What belongs to no namespace, or is only looked for. */}}
 {{- define "holdfast.managedClusterRules" -}}
 {{- $parts := splitList "," (include "holdfast.parts" .) -}}
@@ -144,13 +195,15 @@
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   resourceNames:
-    {{- include "holdfast.definitions" . | nindent 4 }}
+    {{- include "holdfast.definitions" . | trim | nindent 4 }}
   verbs: [patch]
+{{- with include "holdfast.migrated" . | replace "- extensionconfigs.runtime.cluster.x-k8s.io\n" "" | trim }}
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions/status]
   resourceNames:
-    {{- include "holdfast.definitions" . | replace "- extensionconfigs.runtime.cluster.x-k8s.io\n" "" | nindent 4 }}
+    {{- . | nindent 4 }}
   verbs: [patch]
+{{- end }}
 # The CA of the webhooks' certificate.
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
@@ -172,6 +225,12 @@
 - apiGroups: [clusterctl.cluster.x-k8s.io]
   resources: [providers/status]
   verbs: [patch]
+{{- if has "aws" $parts }}
+# The identity "default", of those who name none.
+- apiGroups: [infrastructure.cluster.x-k8s.io]
+  resources: [awsclustercontrolleridentities]
+  verbs: [create]
+{{- end }}
 {{- if has "core" $parts }}
 # Watched by ClusterClasses.
 - apiGroups: [runtime.cluster.x-k8s.io]

@@ -280,6 +280,7 @@ func TestBeingMade(t *testing.T) {
 		"from a file":            {owner: of()},
 		"a machine that is made": {owner: of(live, func(o *providers.Owner) { o.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })},
 		"a cluster that is made": {owner: of(live, ofCluster, func(o *providers.Owner) { o.Cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })},
+		"a machine moved here":   {owner: of(live, func(o *providers.Owner) { o.Machine.Spec.ProviderID = "aws:///a/i-1" })},
 		// It has been there once, and is not now: that is what drift is.
 		"a machine that is lost": {owner: of(live, func(o *providers.Owner) { o.Machine.Status.Initialization.InfrastructureProvisioned = ptr.To(false) })},
 	} {

@@ -79,7 +79,8 @@ func beingDeleted(o *providers.Owner) string {
 }
 
 // beingMade says that the owner's infrastructure has not been there once, as far as
-// Cluster API has recorded (contract, "initialization"): what is there of it is
+// Cluster API has recorded (contract, "initialization"; the provider id of a Machine
+// stays when a status is lost, in a move to another management cluster): what is there of it is
 // half made, by somebody who does not need to be told so, and what is wanted of it
 // may follow from what is made next. An object without a creation time, from a
 // file, is at rest.
@@ -91,7 +92,7 @@ func beingMade(o *providers.Owner) string {
 	switch {
 	case made.IsZero():
 		return ""
-	case o.Machine != nil && o.Machine.Status.Initialization.InfrastructureProvisioned == nil:
+	case o.Machine != nil && o.Machine.Status.Initialization.InfrastructureProvisioned == nil && o.Machine.Spec.ProviderID == "":
 		return "Machine " + o.Machine.Name + " is still being made"
 	case o.Machine == nil && o.Cluster != nil && o.Cluster.Status.Initialization.InfrastructureProvisioned == nil:
 		return "the infrastructure of Cluster " + o.Cluster.Name + " is still being made"

@@ -104,6 +104,9 @@ type Progress struct {
 	// Misplaced says, in a sentence, what stands in the owner's spec and is no
 	// field of its kind; empty if nothing does.
 	Misplaced string
+	// WasReady says that the owner has been ready once. Its status may say nothing
+	// of it: what is moved to another management cluster, or restored, has none.
+	WasReady bool
 	// Deleting says that the owner is being unmade.
 	Deleting bool
 }

@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/holdfast-io/holdfast/reconcilers/infra/misplaced"
 )
@@ -22,8 +23,15 @@ func add(crd *apiextensionsv1.CustomResourceDefinition) error {
 	if crd.Name == "providers.clusterctl.cluster.x-k8s.io" {
 		return inventory(crd)
 	}
+	if shared[crd.Spec.Names.Kind] {
+		crd.Labels = merged(crd.Labels, map[string]string{clusterctlv1.ClusterctlMoveHierarchyLabel: ""})
+	}
 	return nil
 }
+
+// shared are kinds without a namespace that clusters need, and that clusterctl
+// move takes along if their CRDs say so. CAPA's identities say so by themselves.
+var shared = map[string]bool{"VSphereClusterIdentity": true, "VSphereDeploymentZone": true, "VSphereFailureDomain": true}
 
 // fields has a kind's misplaced fields admitted, with any value: kubectl refuses
 // objects with fields that the schema has not, and the API server drops them

@@ -88,6 +88,10 @@ func TestLabels(t *testing.T) {
 			"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": "infrastructure-vsphere",
 			"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2",
 		},
+		"vspheredeploymentzones.infrastructure.cluster.x-k8s.io": {
+			"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": "infrastructure-vsphere", "clusterctl.cluster.x-k8s.io/move-hierarchy": "",
+			"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2",
+		},
 		"providers.clusterctl.cluster.x-k8s.io": {clusterctlv1.ClusterctlCoreLabel: clusterctlv1.ClusterctlCoreLabelInventoryValue},
 	} {
 		if d := cmp.Diff(want, crds[name].Labels); d != "" {

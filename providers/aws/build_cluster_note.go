@@ -33,7 +33,7 @@ func noteCluster(owner *providers.Owner, a *infrav1.AWSCluster, snap *providers.
 	}
 	waiting := n.waiting()
 	n.conditions(waiting)
-	if waiting == "" {
+	if waiting == "" || progress.WasReady {
 		n.failureDomains()
 		a.Status.Ready = true
 	}

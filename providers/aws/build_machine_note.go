@@ -127,7 +127,7 @@ func (n *machineNote) launched() string {
 	// CAPA calls it ready as soon as it runs, and sets up the rest whenever it
 	// comes by. Here what differs once it has been ready is drift, so the rest
 	// comes first.
-	m.Status.Ready = state == stateRunning && (m.Status.Ready || waits == "" && n.planned() != nil)
+	m.Status.Ready = state == stateRunning && (m.Status.Ready || n.progress.WasReady || waits == "" && n.planned() != nil)
 	if state != stateRunning {
 		return n.failure(fmt.Sprintf("instance %s is %s", n.id, state))
 	}

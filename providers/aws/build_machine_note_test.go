@@ -123,6 +123,10 @@ func TestNoteMachine(t *testing.T) {
 			edit: func(n *noted) { n.m.Status.Ready = true; n.seen.Fields.Delete("/loadBalancers/apiserver") }, ready: true,
 			waiting: "registration with load balancer apiserver", conditions: "True|True|False ELBAttachFailed|False ELBAttachFailed",
 		},
+		"ready before it was moved here": {
+			edit: func(n *noted) { n.progress.WasReady = true; n.seen.Fields.Delete("/loadBalancers/apiserver") }, ready: true,
+			waiting: "registration with load balancer apiserver", conditions: "True|True|False ELBAttachFailed|False ELBAttachFailed",
+		},
 		"not planned": {edit: func(n *noted) { n.progress = providers.Progress{Failed: failed} }, waiting: `no\nsuch thing`, conditions: "True|||True"},
 		"a worker": {
 			edit: func(n *noted) {

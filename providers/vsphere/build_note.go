@@ -37,7 +37,7 @@ func (p *Provider) noteMachine(owner *providers.Owner, machine *infrav1.VSphereM
 	if snap != nil && machine.Spec.ProviderID != "" {
 		seen = w.identify(machine, snap, p.index.get(snap)).seen
 	}
-	provisioned := ptr.Deref(machine.Status.Initialization.Provisioned, false)
+	provisioned := progress.WasReady || ptr.Deref(machine.Status.Initialization.Provisioned, false)
 	if seen != nil && seen.Unknown == "" {
 		if bios := seen.Fields.Get("/biosUuid").Value.Text(); bios != "" && !provisioned {
 			machine.Spec.ProviderID = providerID(bios)
@@ -54,7 +54,7 @@ func (p *Provider) noteMachine(owner *providers.Owner, machine *infrav1.VSphereM
 	default:
 		s, waiting = becoming(owner, machine, seen, progress)
 	}
-	if s.status == metav1.ConditionTrue && !progress.Deleting {
+	if (progress.WasReady || s.status == metav1.ConditionTrue) && !progress.Deleting {
 		machine.Status.Initialization.Provisioned = ptr.To(true)
 	}
 	now := p.now()

@@ -45,7 +45,7 @@ func (p *Provider) noteCluster(owner *providers.Owner, cluster *infrav1.VSphereC
 	if waits == "" {
 		waits = noEndpoint(owner, cluster)
 	}
-	if waits == "" {
+	if waits == "" || progress.WasReady {
 		cluster.Status.Initialization.Provisioned = ptr.To(true)
 	}
 	ready(cluster, now, kinds...)

@@ -122,6 +122,16 @@ func TestBuildNoteKeeps(t *testing.T) {
 			t.Errorf("it lost %+v", machine.Status)
 		}
 	}
+	// Nor does it when its status was lost, in a move to another management cluster.
+	machine.Status = infrav1.VSphereMachineStatus{}
+	scope, _ := w.p.Scope(t.Context(), o)
+	snap, err := w.p.Observe(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.p.Note(o, snap, providers.Progress{WasReady: true}); machine.Spec.ProviderID != id || !ptr.Deref(machine.Status.Initialization.Provisioned, false) {
+		t.Errorf("moved, it lost %+v", machine.Status)
+	}
 	// A machine that is lost is not made anew: Cluster API replaces it.
 	w.v.Log.Reset()
 	if _, err := w.pass(w.p, o); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +67,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, infra); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if _, moved := infra.GetAnnotations()[clusterctlv1.DeleteForMoveAnnotation]; moved && !infra.GetDeletionTimestamp().IsZero() {
+		// What was made for it belongs to its copy in another management cluster.
+		// Its Cluster is paused, but may be seen to be gone before it is.
+		ctrl.LoggerFrom(ctx).Info("Left to the management cluster that it was moved to")
+		return reconcile.Result{}, nil
+	}
 	owner, err := r.owner(ctx, infra)
 	switch {
 	case errors.Is(err, errNotYet):
@@ -91,7 +100,11 @@ func (r *reconciler) bring(ctx context.Context, owner *providers.Owner) (reconci
 	}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("add the finalizer of %s: %w", owner.Ref, err)
 	}
-	if before := mustWait(owner); before != "" {
+	ready, err := r.wasReady(ctx, owner)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if before := mustWait(owner, ready); before != "" {
 		return reconcile.Result{}, r.note(ctx, owner, nil, providers.Progress{Before: before}, nil)
 	}
 	scope, err := r.provider.Scope(ctx, owner)
@@ -101,11 +114,12 @@ func (r *reconciler) bring(ctx context.Context, owner *providers.Owner) (reconci
 	if err := r.change(ctx, owner, func() error { return r.builder.Settle(ctx, scope, owner) }); err != nil {
 		return reconcile.Result{}, r.failed(ctx, owner, nil, err)
 	}
-	w := &work{reconciler: r, owner: owner, scope: scope, ready: wasReady(owner), made: map[providers.ID]bool{}}
+	w := &work{reconciler: r, owner: owner, scope: scope, ready: ready, made: map[providers.ID]bool{}}
 	if err := w.run(ctx); err != nil {
 		return reconcile.Result{}, r.failed(ctx, owner, w.snap, err)
 	}
 	waiting := ""
+	w.progress.WasReady = ready
 	if err := r.note(ctx, owner, w.snap, w.progress, &waiting); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -122,26 +136,37 @@ func (r *reconciler) bring(ctx context.Context, owner *providers.Owner) (reconci
 }
 
 // mustWait says what has to come before anything is made for an owner.
-func mustWait(owner *providers.Owner) string {
+func mustWait(owner *providers.Owner, ready bool) string {
 	switch {
 	case owner.Machine == nil:
 		return ""
 	case !ptr.Deref(owner.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return providers.WaitingForClusterInfrastructure
-	case owner.Machine.Spec.Bootstrap.DataSecretName == nil && owner.Machine.Spec.ProviderID == "" && !wasReady(owner):
+	case owner.Machine.Spec.Bootstrap.DataSecretName == nil && !ready:
 		return providers.WaitingForBootstrapData
 	default:
 		return ""
 	}
 }
 
-// wasReady says whether the owner has been ready once, by what Cluster API has
-// recorded above it (contract, "initialization").
-func wasReady(owner *providers.Owner) bool {
-	if owner.Machine != nil {
-		return ptr.Deref(owner.Machine.Status.Initialization.InfrastructureProvisioned, false)
+// wasReady says whether the owner has been ready once: by what Cluster API has
+// recorded above it (contract, "initialization"), or by the provider ids that it
+// gives to Machines from then on. Those are in specs, and so are there when a
+// cluster was moved to this management cluster or restored, which leaves every
+// status behind.
+func (r *reconciler) wasReady(ctx context.Context, owner *providers.Owner) (bool, error) {
+	if m := owner.Machine; m != nil {
+		return ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) || m.Spec.ProviderID != "", nil
 	}
-	return ptr.Deref(owner.Cluster.Status.Initialization.InfrastructureProvisioned, false)
+	if ptr.Deref(owner.Cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		return true, nil
+	}
+	machines := &clusterv1.MachineList{}
+	if err := r.client.List(ctx, machines, client.InNamespace(owner.Cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: owner.Cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the Machines of Cluster %s: %w", owner.Cluster.Name, err)
+	}
+	return slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return m.Spec.ProviderID != "" }), nil
 }
 
 // note writes how far an owner is.

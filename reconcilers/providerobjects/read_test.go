@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,5 +205,41 @@ func TestClusterctlReads(t *testing.T) {
 	ours := Read(u)
 	if theirs.ProviderName != ours.Name || theirs.Type != ours.Type || theirs.Version != ours.Version || theirs.InstanceName() != "x/infrastructure-aws" {
 		t.Errorf("clusterctl reads %+v, Holdfast %+v", theirs, ours)
+	}
+}
+
+// The Providers that docs/managed.md has applied for clusterctl are those that are
+// compiled in.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/managed.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n### With clusterctl\n")
+	_, block, _ := strings.Cut(section, "\n```yaml\n")
+	block, _, _ = strings.Cut(block, "```\n")
+	modules := map[string]string{"cluster-api": "sigs.k8s.io/cluster-api", "kubeadm": "sigs.k8s.io/cluster-api", "aws": "sigs.k8s.io/cluster-api-provider-aws/v2"}
+	var found []string
+	for _, document := range strings.Split(block, "---\n") {
+		if !strings.HasPrefix(document, header) {
+			continue
+		}
+		r := Read(provider(t, strings.TrimPrefix(document, header)))
+		dir, err := clusterapi.ModuleDir(modules[r.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := r.Fits(""); p != nil || !strings.HasSuffix(dir, "@"+r.Version) {
+			t.Errorf("%s %s has version %s, want that of %s: %v", r.Type, r.Name, r.Version, dir, p)
+		}
+		found = append(found, r.Type+" "+r.Name)
+	}
+	want := []string{"CoreProvider cluster-api", "BootstrapProvider kubeadm", "ControlPlaneProvider kubeadm", "InfrastructureProvider aws"}
+	if !slices.Equal(found, want) {
+		t.Errorf("they are %q, want %q", found, want)
+	}
+	dir, err := clusterapi.ModuleDir("sigs.k8s.io/cluster-api-provider-vsphere")
+	if err != nil || !strings.Contains(block, "# "+dir[strings.LastIndex(dir, "@")+1:]+"\n") {
+		t.Errorf("vSphere's version is not that of %s, %v", dir, err)
 	}
 }

@@ -118,11 +118,12 @@ func (b *awsBooter) reconcile(ctx context.Context, req reconcile.Request) (recon
 	b.mu.Lock()
 	b.booted[req.NamespacedName] = bootedAs{fleet: f, machine: machine.Name}
 	b.mu.Unlock()
-	f.add(awsHost(machine, i))
+	f.managedBy(b.plane.manager.GetAPIReader(), awsHost(machine, i))
 	return reconcile.Result{}, nil
 }
 
-// gone takes the host of an AWSMachine away that is no more.
+// gone takes the host of an AWSMachine away that is no more, unless the instance
+// runs on.
 func (b *awsBooter) gone(ctx context.Context, name k8stypes.NamespacedName, err error) error {
 	if err != nil {
 		return err
@@ -134,5 +135,5 @@ func (b *awsBooter) gone(ctx context.Context, name k8stypes.NamespacedName, err 
 	if !ok {
 		return nil
 	}
-	return as.fleet.drop(ctx, as.machine)
+	return as.fleet.unbind(ctx, as.machine)
 }

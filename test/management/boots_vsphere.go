@@ -51,10 +51,17 @@ func (b *vsphereBooter) reconcile(ctx context.Context, req reconcile.Request) (r
 	if err != nil || vm == nil {
 		return reconcile.Result{RequeueAfter: soon}, err
 	}
+	if f.has(machine.Name) { // it was moved here, and runs
+		b.mu.Lock()
+		b.booted[req.NamespacedName] = bootedAs{fleet: f, machine: machine.Name}
+		b.mu.Unlock()
+		f.managedBy(b.plane.manager.GetAPIReader(), host{machine: machine.Name})
+		return reconcile.Result{}, nil
+	}
 	if len(vsm.Status.Addresses) == 0 || vsm.Spec.ProviderID != "vsphere://"+uuid {
 		return reconcile.Result{RequeueAfter: soon}, g.VSphere().Boot(ctx, *vm, b.address(req.NamespacedName, f, machine))
 	}
-	f.add(vsphereHost(machine, vsm, uuid))
+	f.managedBy(b.plane.manager.GetAPIReader(), vsphereHost(machine, vsm, uuid))
 	return reconcile.Result{}, nil
 }
 
@@ -65,7 +72,11 @@ func (b *vsphereBooter) address(name types.NamespacedName, f *fleet, m *clusterv
 	as, ok := b.booted[name]
 	if !ok {
 		b.addresses++
-		as = bootedAs{fleet: f, machine: m.Name, address: fmt.Sprintf("10.20.%d.%d", b.addresses/250, b.addresses%250+1)}
+		network := 20
+		if b.plane.beside != nil {
+			network++
+		}
+		as = bootedAs{fleet: f, machine: m.Name, address: fmt.Sprintf("10.%d.%d.%d", network, b.addresses/250, b.addresses%250+1)}
 		b.booted[name] = as
 	}
 	return as.address
@@ -82,7 +93,8 @@ func vsphereHost(m *clusterv1.Machine, vsm *vspherev1.VSphereMachine, uuid strin
 	return h
 }
 
-// gone takes the host of a VSphereMachine away that is no more.
+// gone takes the host of a VSphereMachine away that is no more, unless the virtual
+// machine runs on.
 func (b *vsphereBooter) gone(ctx context.Context, name types.NamespacedName, err error) error {
 	if err != nil {
 		return err
@@ -94,5 +106,5 @@ func (b *vsphereBooter) gone(ctx context.Context, name types.NamespacedName, err
 	if !ok {
 		return nil
 	}
-	return as.fleet.drop(ctx, as.machine)
+	return as.fleet.unbind(ctx, as.machine)
 }

@@ -29,6 +29,11 @@ func (c *Cluster) Key() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.g.Namespace, Name: c.Name}
 }
 
+// MovedTo is the cluster on another ground, beside its own, that it was moved to.
+func (c *Cluster) MovedTo(g *Ground) *Cluster {
+	return &Cluster{Name: c.Name, ControlPlane: c.ControlPlane, g: g, cloud: c.cloud}
+}
+
 // Get reads an object of the ground's namespace.
 func (c *Cluster) Get(ctx context.Context, name string, o client.Object) {
 	c.g.t.Helper()

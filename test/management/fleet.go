@@ -43,12 +43,13 @@ type cloud interface {
 // pods for those that run, and has them fall silent with the instance,
 // whoever stopped or ended it. It writes nothing to the management cluster.
 type fleet struct {
-	cloud      cloud
-	workload   *workload
-	management client.Reader
+	cloud    cloud
+	workload *workload
 
 	mu    sync.Mutex
 	hosts map[string]*booted // by Machine
+	// management is the management cluster that the cluster's objects are in.
+	management client.Reader
 	// broken are what tests have done to hosts: see [Cluster].
 	broken faults
 	// last is the last round's error, for a test that waits in vain.
@@ -103,6 +104,38 @@ func (f *fleet) add(h host) {
 	if _, ok := f.hosts[h.machine]; !ok {
 		f.hosts[h.machine] = &booted{host: h}
 	}
+}
+
+// has tells whether a Machine has a host.
+func (f *fleet) has(machine string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hosts[machine] != nil
+}
+
+// managedBy takes in the host of a Machine of a management cluster, to which the
+// whole cluster may have been moved.
+func (f *fleet) managedBy(management client.Reader, h host) {
+	f.mu.Lock()
+	f.management = management
+	f.mu.Unlock()
+	f.add(h)
+}
+
+// unbind takes the host of a Machine away that a management cluster has no more. One
+// whose instance is there was moved to another management cluster.
+func (f *fleet) unbind(ctx context.Context, machine string) error {
+	powers, err := f.cloud.powers(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the instances of cluster %s: %w", f.workload.name, err)
+	}
+	f.mu.Lock()
+	b, ok := f.hosts[machine]
+	f.mu.Unlock()
+	if !ok || powers[b.instance] != powerGone {
+		return nil
+	}
+	return f.drop(ctx, machine)
 }
 
 // drop takes a Machine's host away for good.

@@ -43,6 +43,9 @@ type Ground struct {
 	ctx     context.Context
 	running sync.WaitGroup
 
+	// beside is a ground whose clouds are another's.
+	beside bool
+
 	mu      sync.Mutex
 	aws     *AWSCloud
 	vsphere *VSphereCloud
@@ -77,6 +80,7 @@ type options struct {
 	bare      bool
 	boots     bool
 	namespace string
+	beside    *Ground
 }
 
 // Alone has a test use a control plane of its own, which it may stop, slow or
@@ -93,6 +97,15 @@ func Bare() Option { return func(o *options) { o.alone, o.bare = true, true } }
 // and Machines declare is for a program under test to make. All that the ground
 // does is to have an instance that runs boot into a node.
 func Boots() Option { return func(o *options) { o.alone, o.bare, o.boots = true, true, true } }
+
+// Beside is Boots on a second management cluster: its clouds, workload clusters and
+// namespace are another ground's, whose clusters can be moved to it
+// ([Cluster.MovedTo]). The other one is of Boots too.
+func Beside(other *Ground) Option {
+	return func(o *options) {
+		o.alone, o.bare, o.boots, o.beside, o.namespace = true, true, true, other, other.Namespace
+	}
+}
 
 // In has the ground be a namespace of that name, where a person is to type it. It
 // must not exist yet, but for default.
@@ -186,6 +199,11 @@ func Start(t T, opts ...Option) *Ground {
 		Config: rest.CopyConfig(p.control.Config), Kubeconfig: p.control.Kubeconfig, Client: p.client,
 		Namespace: o.namespace, t: t, plane: p, ctx: ctx,
 	}
+	if other := o.beside; other != nil {
+		other.mu.Lock()
+		g.beside, g.aws, g.vsphere = true, other.aws, other.vsphere
+		other.mu.Unlock()
+	}
 	if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: g.Namespace, Annotations: map[string]string{"test": t.Name()},
 	}}); err != nil && g.Namespace != metav1.NamespaceDefault {
@@ -268,6 +286,9 @@ func (g *Ground) close(cancel context.CancelFunc) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.beside {
+		return err
+	}
 	if g.aws != nil {
 		g.aws.Server.Close()
 	}

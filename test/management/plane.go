@@ -30,6 +30,8 @@ type plane struct {
 	// bare is a plane on which nothing of upstream's runs, boots one on which
 	// infrastructure providers are not played either.
 	bare, boots bool
+	// beside has the workload clusters, nil for a plane that has its own.
+	beside *plane
 
 	mu      sync.Mutex
 	grounds map[string]*Ground // by namespace
@@ -58,6 +60,9 @@ func newPlane(o options) (_ *plane, err error) {
 		control: control, ctx: ctx, cancel: cancel, bare: o.bare, boots: o.boots,
 		grounds: map[string]*Ground{}, fleets: map[types.NamespacedName]*fleet{},
 	}
+	if o.beside != nil {
+		p.beside = o.beside.plane
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.stop())
@@ -66,8 +71,10 @@ func newPlane(o options) (_ *plane, err error) {
 	if p.client, err = client.NewWithWatch(control.Config, client.Options{Scheme: scheme()}); err != nil {
 		return nil, err
 	}
-	if p.workloads, err = newWorkloads(ctx); err != nil {
-		return nil, fmt.Errorf("start the workload clusters' servers: %w", err)
+	if p.beside == nil {
+		if p.workloads, err = newWorkloads(ctx); err != nil {
+			return nil, fmt.Errorf("start the workload clusters' servers: %w", err)
+		}
 	}
 	if p.bare {
 		p.manager, err = bareManager(control.Config)
@@ -149,6 +156,9 @@ func (p *plane) ground(namespace string) *Ground {
 
 // fleet gives a cluster's hosts, nil before its infrastructure is there.
 func (p *plane) fleet(cluster types.NamespacedName) *fleet {
+	if p.beside != nil {
+		return p.beside.fleet(cluster)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fleets[cluster]
@@ -161,6 +171,9 @@ func (p *plane) openFleet(ctx context.Context, cluster types.NamespacedName, c c
 
 // openFleetAt has the cluster's API server listen at a port, 0 for any.
 func (p *plane) openFleetAt(ctx context.Context, cluster types.NamespacedName, c cloud, port int32) (*fleet, error) {
+	if p.beside != nil {
+		return p.beside.openFleetAt(ctx, cluster, c, port)
+	}
 	w, err := p.workloads.of(ctx, cluster, port)
 	if err != nil {
 		return nil, fmt.Errorf("open workload cluster %s: %w", cluster, err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/inventory/stage"
 	"github.com/holdfast-io/holdfast/policies"
 )
 
@@ -29,6 +30,12 @@ type clusterSummary struct {
 	Reason  string       `json:"reason,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`
 	Message string       `json:"message,omitempty"`
+	// Stage is how far it has come in being made, or that it is ready; Machine the
+	// one that keeps it from that for longest, nil if none does.
+	Stage   stage.Stage   `json:"stage"`
+	Machine *machineStage `json:"machine,omitempty"`
+	// Paused says that Cluster API lets it be.
+	Paused bool `json:"paused"`
 	// Machines, and those that drift or could not be compared.
 	Machines int `json:"machines"`
 	Drifting int `json:"drifting"`
@@ -47,6 +54,13 @@ type clusterSummary struct {
 	Controller *controllerSummary `json:"controller,omitempty"`
 
 	infrastructure clusterv1.ContractVersionedObjectReference
+	machines       []*clusterv1.Machine
+}
+
+// machineStage is the stage of a Machine.
+type machineStage struct {
+	Name  string      `json:"name"`
+	Stage stage.Stage `json:"stage"`
 }
 
 type blockSummary struct {
@@ -73,7 +87,9 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show how each cluster stands: drift, remediations, what is held back until when",
 		Long: `Show how each cluster stands, from what the controller keeps on objects: the
 condition DriftDetected of Clusters and Machines, and Remediations with the gates
-that hold them back.
+that hold them back. Of a cluster that is not ready it says at which stage it is
+(infrastructure, control plane, workers; deleting), for how long, and what it waits
+for in Cluster API's own words, with the machine that has waited longest.
 
 Conditions stay when the controller is gone. The Lease that it renews tells whether
 one is running, and is looked for by its name, "holdfast" or one with it in it; who
@@ -147,6 +163,7 @@ func summaries(ctx context.Context, c client.Client, namespace string) ([]*clust
 			s.Drift, s.Reason, s.Message, s.Since = string(d.Status), d.Reason, d.Message, &d.LastTransitionTime
 		}
 		s.infrastructure = clusters[i].Spec.InfrastructureRef
+		s.Stage, s.Paused = stage.OfCluster(&clusters[i]), stage.Paused(&clusters[i])
 		byKey[client.ObjectKeyFromObject(&clusters[i])] = s
 		out = append(out, s)
 	}
@@ -171,6 +188,9 @@ func summaries(ctx context.Context, c client.Client, namespace string) ([]*clust
 		}
 	}
 	for _, s := range out {
+		if m, at := stage.FirstOf(s.machines); m != nil {
+			s.Machine = &machineStage{Name: m.Name, Stage: at}
+		}
 		if err := s.readInfrastructure(ctx, c); err != nil {
 			return nil, err
 		}
@@ -183,6 +203,7 @@ func summaries(ctx context.Context, c client.Client, namespace string) ([]*clust
 
 func (s *clusterSummary) machine(m *clusterv1.Machine) {
 	s.Machines++
+	s.machines = append(s.machines, m)
 	if d := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDriftDetected); d != nil {
 		switch d.Status {
 		case metav1.ConditionTrue:
@@ -246,6 +267,7 @@ func writeStatus(w io.Writer, all []*clusterSummary, now time.Time) error {
 		return err
 	}
 	for _, s := range all {
+		s.writeStage(w, now)
 		if s.Message != "" {
 			_, _ = fmt.Fprintf(w, "\n%s/%s: %s\n", s.Namespace, s.Name, shown(s.Message, 600))
 		}

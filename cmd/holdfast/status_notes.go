@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/api/v1alpha1"
+	"github.com/holdfast-io/holdfast/inventory/stage"
 	"github.com/holdfast-io/holdfast/policies"
 )
 
@@ -55,6 +56,34 @@ func (f *statusFlags) writeNotes(w io.Writer, all []*clusterSummary, now time.Ti
 		}
 	}
 	return nil
+}
+
+// writeStage says of a cluster that is not ready where it stands, what it waits for
+// and how long it has.
+func (s *clusterSummary) writeStage(w io.Writer, now time.Time) {
+	if s.Stage.Name == stage.Ready && s.Machine == nil && !s.Paused {
+		return
+	}
+	paused := ""
+	if s.Paused {
+		paused = ", paused: nobody works on it"
+	}
+	_, _ = fmt.Fprintf(w, "\n%s/%s: %s for %s%s%s\n", s.Namespace, s.Name, s.Stage.Name, age(s.Stage.Since, now), paused, because(&s.Stage))
+	if m := s.Machine; m != nil {
+		_, _ = fmt.Fprintf(w, "  Machine %s: %s for %s%s\n", m.Name, m.Stage.Name, age(m.Stage.Since, now), because(&m.Stage))
+	}
+}
+
+// because is what a stage waits for, in one line.
+func because(s *stage.Stage) string {
+	switch {
+	case s.Condition == "":
+		return ""
+	case s.Message == "":
+		return fmt.Sprintf(" (%s: %s)", s.Condition, s.Reason)
+	default:
+		return fmt.Sprintf(" (%s: %s): %s", s.Condition, s.Reason, shown(s.Message, 300))
+	}
 }
 
 // readInfrastructure takes in what the condition of a drifting cluster's

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -162,4 +163,55 @@ func TestStatusExplains(t *testing.T) {
 			t.Errorf("%s: overdue %t", name, s.overdue(now))
 		}
 	}
+}
+
+// TestStatusOfAClusterThatIsMade: where it stands, what for and since when, and
+// nothing of that once it is there.
+func TestStatusOfAClusterThatIsMade(t *testing.T) {
+	m := newManagement(t)
+	c := m.cluster(t, "prod", "eu")
+	tell := func(kind, reason, message string, status metav1.ConditionStatus) {
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-3 * time.Minute))})
+	}
+	update := func() {
+		t.Helper()
+		if err := m.client.Status().Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(wants ...string) {
+		t.Helper()
+		o := holdfast(t, "status", "--kubeconfig", m.kubeconfig)
+		for _, want := range wants {
+			if o.code != exitOK || !strings.Contains(o.stdout, want) {
+				t.Errorf("exit %d, want %q:\n%s%s", o.code, want, o.stdout, o.stderr)
+			}
+		}
+	}
+	c.Status.Initialization.InfrastructureProvisioned, c.Status.Initialization.ControlPlaneInitialized = nil, nil
+	tell(clusterv1.ClusterInfrastructureReadyCondition, "NotReady", "NatGatewaysReady: a NAT gateway\nis being made", metav1.ConditionFalse)
+	update()
+	says("prod/eu: infrastructure for ", " (InfrastructureReady: NotReady): NatGatewaysReady: a NAT gateway")
+
+	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	tell(clusterv1.ClusterInfrastructureReadyCondition, "Ready", "", metav1.ConditionTrue)
+	tell(clusterv1.ClusterControlPlaneAvailableCondition, "NotAvailable", "", metav1.ConditionFalse)
+	update()
+	says("prod/eu: control plane for 3m (ControlPlaneAvailable: NotAvailable)\n")
+	if o := holdfast(t, "status", "-o", "json", "--kubeconfig", m.kubeconfig); !strings.Contains(o.stdout, `"name": "control plane"`) {
+		t.Errorf("no stage in\n%s%s", o.stdout, o.stderr)
+	}
+
+	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+	tell(clusterv1.ClusterControlPlaneAvailableCondition, "Available", "", metav1.ConditionTrue)
+	update()
+	if o := holdfast(t, "status", "--kubeconfig", m.kubeconfig); o.code != exitOK || strings.Contains(o.stdout, "prod/eu: ") {
+		t.Errorf("exit %d, and of one that is there it says\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	c.Spec.Paused = ptr.To(true)
+	if err := m.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	says("prod/eu: ready for ", "paused: nobody works on it")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +38,18 @@ func present(t *testing.T, a *management.AWSCloud) []string {
 	return out
 }
 
+// statusOf is what `holdfast status` says of a ground's clusters.
+func statusOf(ctx context.Context, t *testing.T, g *management.Ground) string {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, program, "status", "-n", g.Namespace)
+	cmd.Env = g.Environ()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("holdfast status: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
 // One program makes a cluster on AWS of what a user applies, scales it, keeps it as
 // it is declared, and leaves nothing behind when it is deleted.
 func TestBuiltCluster(t *testing.T) {
@@ -46,7 +60,18 @@ func TestBuiltCluster(t *testing.T) {
 	before := present(t, cloud)
 	d := buildsAWS(t, g, atOnce)
 	c := g.AWSCluster(ctx, management.AWS{ControlPlanes: 3, Workers: 1})
+	onItsWay := regexp.MustCompile(regexp.QuoteMeta(g.Namespace+"/"+c.Name) + ": (infrastructure|control plane|workers) for ")
+	told := func(is bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if out := statusOf(ctx, t, g); onItsWay.MatchString(out) != is {
+				return errors.New(out)
+			}
+			return nil
+		}
+	}
+	c.Eventually(ctx, "told to be on its way", told(true))
 	c.WaitReady(ctx)
+	c.Eventually(ctx, "told to be there", told(false))
 	cluster := &clusterv1.Cluster{}
 	c.Get(ctx, c.Name, cluster)
 	if cluster.Status.Phase != string(clusterv1.ClusterPhaseProvisioned) {

@@ -84,6 +84,10 @@ type Registration struct {
 	// it starts and that owners refer to by default; nil is none. Whoever takes
 	// its place makes them where they are not there.
 	Initial func() []client.Object
+	// Holds gives the objects of its user's that an owner cannot be unmade without,
+	// such as the Secret with its credentials; nil is none. They are held by a
+	// finalizer, upstream's, and belong to the owner, for as long as it is there.
+	Holds func(infra client.Object) []Hold
 	// Related are further kinds to load: templates, identities, zones.
 	Related []schema.GroupVersionKind
 	// Bootstrap are kinds that a Machine's spec.bootstrap.configRef may name and
@@ -97,6 +101,13 @@ type Registration struct {
 	// New makes the provider. The reader serves identity objects and Secrets
 	// from wherever the owners came from.
 	New func(reader client.Reader) (Provider, error)
+}
+
+// Hold is an object that is to stay while an owner is there.
+type Hold struct {
+	// Object is empty but for its name and namespace.
+	Object    client.Object
+	Finalizer string
 }
 
 // OwnerKind is an infrastructure kind that owns cloud resources.

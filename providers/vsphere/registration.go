@@ -3,10 +3,13 @@ package vsphere
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	infrav1beta1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta1"
 	infrav1 "sigs.k8s.io/cluster-api-provider-vsphere/api/govmomi/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-io/holdfast/providers"
 )
@@ -29,6 +32,7 @@ func Registration() providers.Registration {
 			{GVK: infrav1.GroupVersion.WithKind("VSphereMachine"), Role: providers.RoleMachine, Finalizer: infrav1.MachineFinalizer},
 			{GVK: infrav1.GroupVersion.WithKind("VSphereCluster"), Role: providers.RoleCluster, Finalizer: infrav1.ClusterFinalizer},
 		},
+		Holds: holds,
 		Related: []schema.GroupVersionKind{
 			infrav1.GroupVersion.WithKind("VSphereVM"),
 			infrav1.GroupVersion.WithKind("VSphereMachineTemplate"),
@@ -47,6 +51,17 @@ func Registration() providers.Registration {
 		Catalog: Catalog(),
 		New:     newProvider,
 	}
+}
+
+// holds gives the Secret with the credentials of a VSphereCluster, which is of use to
+// nobody else (CAPV, reconcileIdentitySecret).
+func holds(infra client.Object) []providers.Hold {
+	cluster, ok := infra.(*infrav1.VSphereCluster)
+	if !ok || cluster.Spec.IdentityRef.Kind != infrav1.SecretKind {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Spec.IdentityRef.Name}}
+	return []providers.Hold{{Object: secret, Finalizer: infrav1.SecretIdentitySetFinalizer}}
 }
 
 // addToScheme adds both served versions. Those of v1beta1 convert to v1beta2,

@@ -100,6 +100,9 @@ func (r *reconciler) bring(ctx context.Context, owner *providers.Owner) (reconci
 	}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("add the finalizer of %s: %w", owner.Ref, err)
 	}
+	if err := r.hold(ctx, owner); err != nil {
+		return reconcile.Result{}, r.failed(ctx, owner, nil, err)
+	}
 	ready, err := r.wasReady(ctx, owner)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -47,6 +47,9 @@ func (r *reconciler) unmake(ctx context.Context, owner *providers.Owner) (reconc
 		}
 		return again, errors.Join(w.progress.Failed, err)
 	}
+	if err := r.release(ctx, owner); err != nil {
+		return reconcile.Result{}, r.failed(ctx, owner, w.snap, err)
+	}
 	r.said.forget(owner.Ref.UID)
 	ctrl.LoggerFrom(ctx).Info("Unmade")
 	return reconcile.Result{}, r.change(ctx, owner, func() error {

@@ -33,6 +33,7 @@ import (
 const (
 	clusterFinalizer = "cluster.fake"
 	machineFinalizer = "machine.fake"
+	holdFinalizer    = "fake/hold"
 	patience         = 30 * time.Second
 )
 
@@ -92,6 +93,9 @@ func (w *world) start() {
 		Provider: w.Provider, Events: w.events, Poll: infra.Poll{Least: 20 * time.Millisecond, Most: 100 * time.Millisecond},
 		Controller: func(string) controller.Options { return controller.Options{MaxConcurrentReconciles: 4} },
 	}
+	o.Registration.Holds = func(o client.Object) []providers.Hold {
+		return []providers.Hold{{Object: credentials(o.GetNamespace(), o.GetName()), Finalizer: holdFinalizer}}
+	}
 	if err := o.SetUp(ctx, mgr); err != nil {
 		w.t.Fatal(err)
 	}
@@ -118,6 +122,11 @@ func (w *world) eventually(what string, condition func() error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// credentials are the Secret that the AWSCluster of that name holds.
+func credentials(namespace, cluster string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-credentials"}}
 }
 
 // refs of the objects that the tests make.

@@ -39,17 +39,47 @@ func (g *Ground) ServeAt(ctx context.Context, cluster string, port int32) *Clust
 	return &Cluster{Name: cluster, ControlPlane: cluster + "-control-plane", g: g, cloud: g.AWS()}
 }
 
+// Close ends the API server of a cluster that is gone, whose port another may have
+// then.
+func (c *Cluster) Close() {
+	c.g.t.Helper()
+	if err := c.g.plane.closeFleet(c.Key()); err != nil {
+		c.g.t.Fatal(err)
+	}
+}
+
 // Endpoint is where the API server of a cluster listens that is still to be made.
 func (g *Ground) Endpoint(ctx context.Context, cluster string) (host string, port int32) {
 	g.t.Helper()
 	return loopback, g.open(ctx, cluster, 0).workload.port
 }
 
+// ServeVSphere gives the port of the loopback interface at which the API server of a
+// cluster on vSphere listens that is still to be made.
+func (g *Ground) ServeVSphere(ctx context.Context, cluster string) (port int32) {
+	g.t.Helper()
+	f, err := g.plane.openFleet(ctx, client.ObjectKey{Namespace: g.Namespace, Name: cluster}, g.VSphere())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return f.workload.port
+}
+
 // Topology gives a cluster of a class, whose control plane has a name that is not
 // known before there is one.
 func (g *Ground) Topology(ctx context.Context, cluster string) *Cluster {
 	g.t.Helper()
-	c := &Cluster{Name: cluster, g: g, cloud: g.AWS()}
+	return g.given(ctx, &Cluster{Name: cluster, g: g, cloud: g.AWS()})
+}
+
+// VSphereTopology is [Ground.Topology] on vSphere.
+func (g *Ground) VSphereTopology(ctx context.Context, cluster string) *Cluster {
+	g.t.Helper()
+	return g.given(ctx, &Cluster{Name: cluster, g: g, cloud: g.VSphere()})
+}
+
+func (g *Ground) given(ctx context.Context, c *Cluster) *Cluster {
+	g.t.Helper()
 	c.Eventually(ctx, "given a control plane", func(ctx context.Context) error {
 		o := &clusterv1.Cluster{}
 		if err := g.Client.Get(ctx, c.Key(), o); err != nil {

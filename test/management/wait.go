@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Patience is how long the waiting methods wait. It is many times what they
@@ -137,9 +138,11 @@ func (c *Cluster) describe(ctx context.Context) string {
 		fmt.Fprintf(&b, "Cluster %s: %s\n", cluster.Name, cluster.Status.Phase)
 		conditions(cluster.Status.Conditions)
 	}
-	kcp := c.KubeadmControlPlane(ctx)
-	fmt.Fprintf(&b, "KubeadmControlPlane %s\n", kcp.Name)
-	conditions(kcp.Status.Conditions)
+	kcp := &controlplanev1.KubeadmControlPlane{}
+	if err := c.g.Client.Get(ctx, client.ObjectKey{Namespace: c.g.Namespace, Name: c.ControlPlane}, kcp); err == nil {
+		fmt.Fprintf(&b, "KubeadmControlPlane %s\n", kcp.Name)
+		conditions(kcp.Status.Conditions)
+	}
 	for _, d := range c.Deployments(ctx) {
 		fmt.Fprintf(&b, "MachineDeployment %s: %s\n", d.Name, d.Status.Phase)
 		conditions(d.Status.Conditions)

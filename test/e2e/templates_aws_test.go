@@ -75,14 +75,11 @@ func fromCAPA(t *testing.T, g *management.Ground, template, name string, more ma
 	return e
 }
 
-// CAPA's quick start is followed to its end, whichever way a user ends it. The usual
-// run has the two ways in which everything goes at the same time.
+// CAPA's quick start is followed to its end, whichever way a user ends it.
 func TestCAPAQuickStart(t *testing.T) {
+	long(t)
 	g := capaGround(t, ec2sim.Options{})
 	for i, o := range orders() {
-		if !*all && o.takes == takesCluster {
-			continue
-		}
 		e := fromCAPA(t, g, "cluster-template.yaml", fmt.Sprintf("quick-%d", i), nil)
 		e.ready(t.Context())
 		e.end(t.Context(), o)

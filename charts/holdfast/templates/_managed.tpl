@@ -123,6 +123,10 @@
 - apiGroups: [infrastructure.cluster.x-k8s.io]
   resources: [vsphereclusters/status, vspheremachines/status]
   verbs: [patch]
+# The credentials of a VSphereCluster stay for as long as it does.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [patch]
 {{- end }}
 - apiGroups: [cluster.x-k8s.io]
   resources: [clusters, machines]
